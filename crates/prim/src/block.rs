@@ -1,0 +1,95 @@
+//! The 128-bit block.
+
+use std::fmt;
+use std::ops::{BitAnd, BitXor, BitXorAssign};
+
+use zeroize::Zeroize;
+
+/// 128 bits, the unit of keys, seeds, pads and correlations. Little-endian in memory and on the
+/// wire. `Debug` does not show the value: most blocks are secret.
+#[repr(transparent)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Zeroize)]
+pub struct Block(pub u128);
+
+impl Block {
+    /// All bits zero.
+    pub const ZERO: Self = Self(0);
+
+    /// The 16 bytes, little-endian.
+    #[inline]
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0.to_le_bytes()
+    }
+
+    /// From 16 little-endian bytes.
+    #[inline]
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(u128::from_le_bytes(bytes))
+    }
+
+    /// The least significant bit.
+    #[inline]
+    #[must_use]
+    pub const fn lsb(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    /// This block if `choice` is 1, zero if it is 0, without a branch.
+    #[inline]
+    #[must_use]
+    pub const fn keep_if(self, choice: u8) -> Self {
+        Self(self.0 & (choice as u128 & 1).wrapping_neg())
+    }
+
+    /// The memory of `blocks` as bytes (no copy).
+    #[inline]
+    #[must_use]
+    pub fn as_bytes(blocks: &[Self]) -> &[u8] {
+        // SAFETY: Block is a transparent u128: no padding, and u8 has alignment 1.
+        unsafe { std::slice::from_raw_parts(blocks.as_ptr().cast(), size_of_val(blocks)) }
+    }
+
+    /// The memory of `blocks` as bytes to write into (no copy).
+    #[inline]
+    #[must_use]
+    pub fn as_bytes_mut(blocks: &mut [Self]) -> &mut [u8] {
+        // SAFETY: as `as_bytes`; every bit pattern is a valid Block.
+        unsafe {
+            std::slice::from_raw_parts_mut(blocks.as_mut_ptr().cast(), size_of_val(blocks))
+        }
+    }
+}
+
+#[cfg(target_endian = "big")]
+compile_error!("the wire format is the memory layout of little-endian machines");
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Block(..)")
+    }
+}
+
+impl BitXor for Block {
+    type Output = Self;
+    #[inline]
+    fn bitxor(self, rhs: Self) -> Self {
+        Self(self.0 ^ rhs.0)
+    }
+}
+
+impl BitXorAssign for Block {
+    #[inline]
+    fn bitxor_assign(&mut self, rhs: Self) {
+        self.0 ^= rhs.0;
+    }
+}
+
+impl BitAnd for Block {
+    type Output = Self;
+    #[inline]
+    fn bitand(self, rhs: Self) -> Self {
+        Self(self.0 & rhs.0)
+    }
+}

@@ -1,0 +1,235 @@
+//! Rotations and XOR-permutations of `n`-bit rows, `n = 2^k`, and their sums over `n` rows.
+//!
+//! A row is `max(1, n/64)` words; when `n < 64` only the low `n` bits of its word count, and results
+//! have the rest zero. The sums fold in half `k` times (rows `i` and `i + n/2` first, so that most
+//! moves are of whole words) and never build the `n × n` matrix of rotated rows.
+
+use crate::{Backend, mask};
+
+/// Words of a row of `2^k` bits.
+#[inline]
+#[must_use]
+pub const fn row_words(k: u32) -> usize {
+    if k <= 6 { 1 } else { 1 << (k - 6) }
+}
+
+/// How bit positions move.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Move {
+    /// To `j − d mod n`.
+    RotateDown,
+    /// To `j ⊕ d`.
+    Xor,
+}
+
+/// `⊕_i row_i` rotated down by `i`: bit `j` of `out` is `⊕_i row_i[(j + i) mod n]`. Uses `rows` as
+/// scratch.
+///
+/// # Panics
+/// If `rows` is not `n` rows or `out` is not one row.
+pub fn rotated_sum(rows: &mut [u64], k: u32, out: &mut [u64]) {
+    fold_all(rows, k, Move::RotateDown, out);
+}
+
+/// `⊕_i P_i(row_i)` with `P_i(v)[j] = v[j ⊕ i]`. Uses `rows` as scratch.
+///
+/// # Panics
+/// If `rows` is not `n` rows or `out` is not one row.
+pub fn xored_sum(rows: &mut [u64], k: u32, out: &mut [u64]) {
+    fold_all(rows, k, Move::Xor, out);
+}
+
+/// `out[(j + s) mod n] = v[j]`, in time and addresses independent of `s`.
+///
+/// # Panics
+/// If `v` or `out` is not one row.
+pub fn rotate(v: &[u64], k: u32, s: usize, out: &mut [u64]) {
+    let down = ((1usize << k) - (s & ((1 << k) - 1))) & ((1 << k) - 1);
+    move_by(v, k, Move::RotateDown, down, out);
+}
+
+/// `out[j ⊕ s] = v[j]`, in time and addresses independent of `s`.
+///
+/// # Panics
+/// If `v` or `out` is not one row.
+pub fn xor_permute(v: &[u64], k: u32, s: usize, out: &mut [u64]) {
+    move_by(v, k, Move::Xor, s, out);
+}
+
+/// A logarithmic shifter: one masked step a bit of `s`.
+fn move_by(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
+    assert_eq!((v.len(), out.len()), (row_words(k), row_words(k)), "rows of 2^{k} bits");
+    out.copy_from_slice(v);
+    if k < 6 {
+        out[0] &= mask(1 << k);
+    }
+    let mut moved = [0u64; 64];
+    let mut large = Vec::new();
+    let moved = if out.len() <= 64 {
+        &mut moved[..out.len()]
+    } else {
+        large.resize(out.len(), 0);
+        &mut large[..]
+    };
+    for bit in 0..k {
+        moved.fill(0);
+        xor_moved(moved, out, k, kind, bit);
+        let take = ((s >> bit & 1) as u64).wrapping_neg();
+        for (o, m) in out.iter_mut().zip(moved.iter()) {
+            *o ^= (*o ^ m) & take;
+        }
+    }
+}
+
+/// `to ⊕= from moved by 2^bit`. Both are one row; high bits of `from` are zero if `n < 64`.
+#[inline(always)]
+fn xor_moved(to: &mut [u64], from: &[u64], k: u32, kind: Move, bit: u32) {
+    let words = to.len();
+    if bit >= 6 {
+        let step = 1usize << (bit - 6);
+        for w in 0..words {
+            let source = match kind {
+                Move::RotateDown => (w + step) & (words - 1),
+                Move::Xor => w ^ step,
+            };
+            to[w] ^= from[source];
+        }
+        return;
+    }
+    let d = 1u32 << bit;
+    match kind {
+        Move::Xor => {
+            const LOW: [u64; 6] = [
+                0x5555_5555_5555_5555,
+                0x3333_3333_3333_3333,
+                0x0f0f_0f0f_0f0f_0f0f,
+                0x00ff_00ff_00ff_00ff,
+                0x0000_ffff_0000_ffff,
+                0x0000_0000_ffff_ffff,
+            ];
+            let low = LOW[bit as usize];
+            for w in 0..words {
+                to[w] ^= (from[w] >> d & low) | (from[w] & low) << d;
+            }
+        }
+        Move::RotateDown if k < 6 => {
+            let n = 1u32 << k;
+            to[0] ^= (from[0] >> d | from[0] << (n - d)) & mask(n);
+        }
+        Move::RotateDown => {
+            for w in 0..words {
+                to[w] ^= from[w] >> d | from[(w + 1) & (words - 1)] << (64 - d);
+            }
+        }
+    }
+}
+
+fn fold_all(rows: &mut [u64], k: u32, kind: Move, out: &mut [u64]) {
+    let words = row_words(k);
+    assert_eq!((rows.len(), out.len()), (words << k, words), "2^{k} rows of 2^{k} bits");
+    if k < 6 {
+        rows.iter_mut().for_each(|r| *r &= mask(1 << k));
+    }
+    #[cfg(target_arch = "x86_64")]
+    if Backend::current() == Backend::Vaes {
+        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
+        unsafe { fold_avx512(rows, k, kind) };
+        out.copy_from_slice(&rows[..words]);
+        return;
+    }
+    fold_sized(rows, k, kind);
+    out.copy_from_slice(&rows[..words]);
+}
+
+/// [`fold_sized`] compiled for AVX-512.
+///
+/// # Safety
+/// The machine has AVX-512 F, BW, DQ, VL.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn fold_avx512(rows: &mut [u64], k: u32, kind: Move) {
+    fold_sized(rows, k, kind);
+}
+
+/// Common row sizes with their word count known to the compiler.
+#[inline(always)]
+fn fold_sized(rows: &mut [u64], k: u32, kind: Move) {
+    match row_words(k) {
+        1 => fold::<1>(rows, k, kind),
+        2 => fold::<2>(rows, k, kind),
+        4 => fold::<4>(rows, k, kind),
+        8 => fold::<8>(rows, k, kind),
+        words => fold_any(rows, k, kind, words),
+    }
+}
+
+#[inline(always)]
+fn fold<const W: usize>(rows: &mut [u64], k: u32, kind: Move) {
+    for bit in (0..k).rev() {
+        let (low, high) = rows.split_at_mut(W << bit);
+        for (to, from) in low.chunks_exact_mut(W).zip(high.chunks_exact(W)) {
+            let (Some(to), Some(from)) = (to.first_chunk_mut::<W>(), from.first_chunk::<W>())
+            else {
+                continue;
+            };
+            xor_moved(to, from, k, kind, bit);
+        }
+    }
+}
+
+#[inline(always)]
+fn fold_any(rows: &mut [u64], k: u32, kind: Move, words: usize) {
+    for bit in (0..k).rev() {
+        let (low, high) = rows.split_at_mut(words << bit);
+        for (to, from) in low.chunks_exact_mut(words).zip(high.chunks_exact(words)) {
+            xor_moved(to, from, k, kind, bit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Block, Prg};
+
+    fn bit(v: &[u64], j: usize) -> u64 {
+        v[j / 64] >> (j % 64) & 1
+    }
+
+    #[test]
+    fn moves_and_sums_follow_their_definitions() {
+        let mut prg = Prg::from_seed(Block(5));
+        for k in 1..=10u32 {
+            let (n, words) = (1usize << k, row_words(k));
+            let mut v = vec![0; words];
+            prg.fill_u64(&mut v);
+            let (mut rotated, mut permuted) = (vec![0; words], vec![0; words]);
+            for s in (0..n).step_by(1 + n / 40) {
+                rotate(&v, k, s, &mut rotated);
+                xor_permute(&v, k, s, &mut permuted);
+                for j in 0..n {
+                    assert_eq!(bit(&rotated, (j + s) % n), bit(&v, j), "rotate k={k} s={s}");
+                    assert_eq!(bit(&permuted, j ^ s), bit(&v, j), "xor k={k} s={s}");
+                }
+            }
+            let mut rows = vec![0; words << k];
+            prg.fill_u64(&mut rows);
+            let (mut sum, mut xored) = (vec![0; words], vec![0; words]);
+            rotated_sum(&mut rows.clone(), k, &mut sum);
+            xored_sum(&mut rows.clone(), k, &mut xored);
+            let mut plain = rows.clone();
+            if k < 6 {
+                plain.iter_mut().for_each(|r| *r &= mask(n as u32));
+            }
+            fold_any(&mut plain, k, Move::RotateDown, words);
+            assert_eq!(plain[..words], sum, "portable twin k={k}");
+            for j in 0..n {
+                let row = |i: usize| &rows[i * words..][..words];
+                let expected = (0..n).fold(0, |acc, i| acc ^ bit(row(i), (j + i) % n));
+                assert_eq!(bit(&sum, j), expected, "rotated_sum k={k}");
+                let expected = (0..n).fold(0, |acc, i| acc ^ bit(row(i), j ^ i));
+                assert_eq!(bit(&xored, j), expected, "xored_sum k={k}");
+            }
+        }
+    }
+}

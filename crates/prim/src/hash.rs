@@ -1,0 +1,163 @@
+//! Correlation-robust hashes from AES under a fixed public key π.
+//!
+//! * [`ccr`]: `H(x) = π(σ(x)) ⊕ σ(x)`, circular correlation robust in the random-permutation model
+//!   (Guo, Katz, Wang, Yu, IEEE S&P 2020, §7.3). Inputs must not repeat.
+//! * [`Tccr`]: `H(x, t) = π(π(x) ⊕ t) ⊕ π(x)`, tweakable circular correlation robust (same paper,
+//!   §7.4); tweaks separate uses.
+//!
+//! Both are what turns Δ-correlated blocks into pads.
+
+use std::sync::LazyLock;
+
+use crate::Block;
+use crate::aes::{Aes128, LANES, map_groups};
+use crate::simd::{Engine, Kernel};
+
+/// The public permutation: AES-128 under the first 128 bits of the fractional part of π. Nothing up
+/// the sleeve; any fixed key serves.
+pub(crate) static PERMUTATION: LazyLock<Aes128> =
+    LazyLock::new(|| Aes128::new(Block(0x243f_6a88_85a3_08d3_1319_8a2e_0370_7344)));
+
+/// `H(x) = π(σ(x)) ⊕ σ(x)` of every block, in place.
+pub fn ccr(blocks: &mut [Block]) {
+    struct Ccr<'a>(&'a mut [Block]);
+    impl Kernel for Ccr<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn run<E: Engine>(self, e: E) {
+            map_groups(e, self.0, |e, _, x| ccr_regs(e, x));
+        }
+    }
+    PERMUTATION.dispatch(Ccr(blocks));
+}
+
+/// [`ccr`] of registers.
+#[inline(always)]
+pub(crate) fn ccr_regs<E: Engine, const N: usize>(e: E, x: [E::Reg; N]) -> [E::Reg; N] {
+    let s = x.map(|x| e.sigma(x));
+    let p = e.encrypt(s);
+    std::array::from_fn(|i| e.xor(p[i], s[i]))
+}
+
+/// Tweakable hash of consecutive blocks, each to `width` output blocks.
+///
+/// Output `j < width` of block `i` has the tweak `(first + i) + 2^64·(j + 1)`.
+pub struct Tccr {
+    /// Tweak of the first block.
+    pub first: u64,
+    /// Output blocks an input block, at least 1.
+    pub width: usize,
+}
+
+impl Tccr {
+    /// Hashes `blocks[i] ⊕ offset` into `out[i·width ..][.. width]`.
+    ///
+    /// # Panics
+    /// If `out.len() != blocks.len() * width`.
+    pub fn hash(&self, blocks: &[Block], offset: Block, out: &mut [Block]) {
+        assert_eq!(out.len(), blocks.len() * self.width, "hash outputs");
+        PERMUTATION.dispatch(TccrKernel { spec: self, blocks, offset, out });
+    }
+}
+
+struct TccrKernel<'a> {
+    spec: &'a Tccr,
+    blocks: &'a [Block],
+    offset: Block,
+    out: &'a mut [Block],
+}
+
+impl Kernel for TccrKernel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<E: Engine>(self, e: E) {
+        let Self { spec, blocks, offset, out } = self;
+        let group = LANES * E::WIDTH;
+        let mut input = [Block::ZERO; LANES * 4];
+        let mut output = [Block::ZERO; LANES * 4];
+        for (c, chunk) in blocks.chunks(group).enumerate() {
+            let first = spec.first.wrapping_add((c * group) as u64);
+            let out = &mut out[c * group * spec.width..][..chunk.len() * spec.width];
+            if chunk.len() == group && spec.width == 1 {
+                hash_group(e, chunk, offset, (first, 1), out);
+                continue;
+            }
+            input[..chunk.len()].copy_from_slice(chunk);
+            for j in 0..spec.width {
+                hash_group(e, &input, offset, (first, 1 + j as u64), &mut output);
+                for (i, &block) in output[..chunk.len()].iter().enumerate() {
+                    out[i * spec.width + j] = block;
+                }
+            }
+        }
+    }
+}
+
+/// Hashes one full group of `LANES` registers; tweak of block `i` is `(first + i, branch)`.
+#[inline(always)]
+fn hash_group<E: Engine>(
+    e: E,
+    blocks: &[Block],
+    offset: Block,
+    (first, branch): (u64, u64),
+    out: &mut [Block],
+) {
+    let offset = e.splat(offset);
+    let lane = e.load(&[Block(0), Block(1), Block(2), Block(3)]);
+    let x: [E::Reg; LANES] =
+        std::array::from_fn(|i| e.xor(e.load(&blocks[i * E::WIDTH..]), offset));
+    let p = e.encrypt(x);
+    let tweaked = std::array::from_fn(|i| {
+        let base = first.wrapping_add((i * E::WIDTH) as u64);
+        let base = Block(u128::from(base) | u128::from(branch) << 64);
+        e.xor(p[i], e.add64(e.splat(base), lane))
+    });
+    let y: [E::Reg; LANES] = e.encrypt(tweaked);
+    for i in 0..LANES {
+        e.store(&mut out[i * E::WIDTH..], e.xor(y[i], p[i]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(len: usize) -> Vec<Block> {
+        (0..len as u128).map(|i| Block(i.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))).collect()
+    }
+
+    fn pi(x: u128) -> u128 {
+        PERMUTATION.encrypt(Block(x)).0
+    }
+
+    #[test]
+    fn ccr_is_its_formula() {
+        let x = inputs(45);
+        let mut h = x.clone();
+        ccr(&mut h);
+        for (x, h) in x.iter().zip(&h) {
+            let (low, high) = (x.0 as u64, (x.0 >> 64) as u64);
+            let sigma = u128::from(high) | u128::from(low ^ high) << 64;
+            assert!(h.0 == pi(sigma) ^ sigma);
+        }
+    }
+
+    #[test]
+    fn tccr_is_its_formula() {
+        let offset = Block(0xabc_def0_1234);
+        for (len, width) in [(1, 1), (31, 1), (32, 1), (100, 1), (5, 3), (40, 2)] {
+            let x = inputs(len);
+            let mut h = vec![Block::ZERO; len * width];
+            Tccr { first: u64::MAX - 3, width }.hash(&x, offset, &mut h);
+            for i in 0..len {
+                for j in 0..width {
+                    let p = pi((x[i] ^ offset).0);
+                    let index = (u64::MAX - 3).wrapping_add(i as u64);
+                    let tweak = u128::from(index) | (j as u128 + 1) << 64;
+                    assert!(h[i * width + j].0 == pi(p ^ tweak) ^ p, "{len} {width} {i} {j}");
+                }
+            }
+        }
+    }
+}

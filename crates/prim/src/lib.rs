@@ -1,0 +1,45 @@
+//! Symmetric primitives of two-party computation.
+//!
+//! Everything here is local computing on one party's data: no networks, no parties.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`Block`] | the 128-bit word of all protocols |
+//! | [`aes`] | AES-128 (VAES-512, AES-NI, portable; chosen at run time, see [`Backend`]) |
+//! | [`hash`] | fixed-key correlation-robust hashes, plain and tweakable |
+//! | [`prg`] | AES-CTR pseudorandom generator, OS entropy |
+//! | [`bits`], [`pack`] | packed bit vectors; `l`-bit words as a contiguous bit stream |
+//! | [`transpose`] | 128-row bit transpose |
+//! | [`ggm`] | half-tree correlated GGM trees, full and punctured, many at once |
+//! | [`lpn`] | the local-linear code of primal LPN |
+//! | [`select`] | sums of the table entries that a bit vector selects |
+//! | [`fold`] | sums of rotated (or XOR-permuted) rows, for secret-shared rotation |
+//!
+//! SIMD and `unsafe` are confined to this crate, each behind a safe function that has a portable
+//! twin and a test that the two agree. The environment variable `VOLVELLE_SIMD` (`vaes`, `aesni`,
+//! `portable`) forces a slower path than the machine offers.
+
+pub mod aes;
+pub mod bits;
+mod block;
+pub mod fold;
+pub mod ggm;
+pub mod hash;
+pub mod lpn;
+pub mod pack;
+pub mod prg;
+pub mod select;
+mod simd;
+pub mod transpose;
+
+pub use bits::BitVec;
+pub use block::Block;
+pub use prg::Prg;
+pub use simd::Backend;
+
+/// `2^bits − 1` for `bits` in `0..=64`: the mask of a `bits`-bit word.
+#[inline]
+#[must_use]
+pub const fn mask(bits: u32) -> u64 {
+    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+}

@@ -1,0 +1,138 @@
+//! The code of primal LPN: a public random matrix with ten ones a row (a local linear code), as in
+//! Ferret (Yang, Weng, Lan, Zhang, Wang, CCS 2020, §5; d = 10).
+
+use crate::Block;
+use crate::aes::{Aes128, LANES};
+use crate::simd::{Engine, Kernel};
+
+/// Ones in a row of the matrix. A security parameter: the LPN parameters are chosen for it.
+pub const WEIGHT: usize = 10;
+
+/// Largest supported `log2` of the secret's length: three indices are cut from a 64-bit word.
+pub const MAX_LOG_SECRET: u32 = 21;
+
+/// Rows whose indices are made at once: the index blocks stay in the first-level cache.
+const ROWS: usize = 64;
+
+/// A public matrix with `2^log_secret` columns, rows made on demand from a public seed.
+///
+/// Row `i` takes its ten column indices from `AES_seed(2i)` and `AES_seed(2i+1)`, three of
+/// [`MAX_LOG_SECRET`] bits at most to a 64-bit word (of the twelve the last two are not used).
+pub struct LocalLinearCode {
+    indices: Aes128,
+    log_secret: u32,
+}
+
+impl LocalLinearCode {
+    /// The matrix of a seed.
+    ///
+    /// # Panics
+    /// If `log_secret` is over [`MAX_LOG_SECRET`].
+    #[must_use]
+    pub fn new(seed: Block, log_secret: u32) -> Self {
+        assert!(log_secret <= MAX_LOG_SECRET, "2^{log_secret} columns");
+        Self { indices: Aes128::new(seed), log_secret }
+    }
+
+    /// `out[i] ⊕= ⊕` of the ten entries of `secret` that row `first_row + i` names.
+    ///
+    /// # Panics
+    /// If `secret` is not `2^log_secret` blocks.
+    pub fn encode(&self, first_row: u64, secret: &[Block], out: &mut [Block]) {
+        assert_eq!(secret.len(), 1 << self.log_secret, "LPN secret");
+        let mask = secret.len() as u64 - 1;
+        self.indices.dispatch(Encode { first_row, secret, mask, out });
+    }
+}
+
+struct Encode<'a> {
+    first_row: u64,
+    secret: &'a [Block],
+    /// `secret.len() − 1`, a power of two less one.
+    mask: u64,
+    out: &'a mut [Block],
+}
+
+impl Kernel for Encode<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<E: Engine>(self, e: E) {
+        let lane = e.load(&[Block(0), Block(1), Block(2), Block(3)]);
+        let mut counter = 2 * self.first_row;
+        let mut indices = [Block::ZERO; 2 * ROWS];
+        for rows in self.out.chunks_mut(ROWS) {
+            for group in indices.chunks_exact_mut(LANES * E::WIDTH) {
+                let x: [E::Reg; LANES] = std::array::from_fn(|i| {
+                    let base = counter + (i * E::WIDTH) as u64;
+                    e.add64(e.splat(Block(u128::from(base))), lane)
+                });
+                for (i, y) in e.encrypt(x).into_iter().enumerate() {
+                    e.store(&mut group[i * E::WIDTH..], y);
+                }
+                counter += (LANES * E::WIDTH) as u64;
+            }
+            for (row, pair) in rows.iter_mut().zip(indices.chunks_exact(2)) {
+                *row ^= gather(self.secret, self.mask, pair[0].0, pair[1].0);
+            }
+        }
+    }
+}
+
+/// XOR of the ten entries that two blocks of randomness name.
+#[inline(always)]
+fn gather(secret: &[Block], mask: u64, a: u128, b: u128) -> Block {
+    let words = [a as u64, (a >> 64) as u64, b as u64, (b >> 64) as u64];
+    let index: [usize; WEIGHT] =
+        std::array::from_fn(|i| (words[i / 3] >> (MAX_LOG_SECRET * (i as u32 % 3)) & mask) as usize);
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_storeu_si128, _mm_xor_si128};
+        let base: *const __m128i = secret.as_ptr().cast();
+        let mut out = Block::ZERO;
+        // SAFETY: SSE2 is part of x86-64; every index is at most `mask` = secret.len() − 1.
+        unsafe {
+            let mut acc = _mm_loadu_si128(base.add(index[0]));
+            for &i in &index[1..] {
+                acc = _mm_xor_si128(acc, _mm_loadu_si128(base.add(i)));
+            }
+            _mm_storeu_si128((&raw mut out).cast(), acc);
+        }
+        out
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    index.iter().fold(Block::ZERO, |acc, &i| acc ^ secret[i])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Backend, Prg};
+
+    #[test]
+    fn rows_follow_their_definition_on_every_backend() {
+        let (seed, log) = (Block(77), 9);
+        let mut secret = vec![Block::ZERO; 1 << log];
+        let mut start = vec![Block::ZERO; 300];
+        Prg::from_seed(Block(1)).fill_blocks(&mut secret);
+        Prg::from_seed(Block(2)).fill_blocks(&mut start);
+        let aes = Aes128::new(seed);
+        let expected: Vec<Block> = (0..300u128)
+            .map(|i| {
+                let row = i + 1000;
+                let words = [aes.encrypt(Block(2 * row)).0, aes.encrypt(Block(2 * row + 1)).0];
+                (0..WEIGHT).fold(start[i as usize], |acc, j| {
+                    let word = (words[j / 6] >> (64 * (j / 3 % 2))) as u64;
+                    acc ^ secret[(word >> (21 * (j % 3))) as usize & 511]
+                })
+            })
+            .collect();
+        for backend in Backend::available() {
+            let code = LocalLinearCode { indices: Aes128::with_backend(seed, backend), log_secret: log };
+            let mut out = start.clone();
+            code.encode(1000, &secret, &mut out[..100]);
+            code.encode(1100, &secret, &mut out[100..]);
+            assert!(out == expected, "{backend:?}");
+        }
+    }
+}

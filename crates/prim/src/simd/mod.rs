@@ -1,0 +1,117 @@
+//! Run-time choice between the AES engines, and the trait that lets one kernel serve them all.
+//!
+//! A kernel is written once, generically, against [`Engine`] (registers of one or four blocks) and
+//! handed to [`crate::aes::Aes128::dispatch`], which runs it inside a function compiled for the
+//! instruction set at hand.
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod aesni;
+pub(crate) mod portable;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod vaes;
+
+use std::sync::OnceLock;
+
+use crate::Block;
+
+/// An instruction set for the kernels of this crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Backend {
+    /// Portable Rust; AES by the `aes` crate.
+    Portable,
+    /// x86-64 AES-NI with SSE4.1: one block a register.
+    AesNi,
+    /// x86-64 VAES with AVX-512: four blocks a register.
+    Vaes,
+}
+
+impl Backend {
+    /// All backends this machine can run, slowest first.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        let best = Self::best();
+        [Self::Portable, Self::AesNi, Self::Vaes].into_iter().filter(|&b| b <= best).collect()
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn best() -> Self {
+        let aesni = is_x86_feature_detected!("aes") && is_x86_feature_detected!("sse4.1");
+        let vaes = aesni
+            && is_x86_feature_detected!("vaes")
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl");
+        match (vaes, aesni) {
+            (true, _) => Self::Vaes,
+            (false, true) => Self::AesNi,
+            (false, false) => Self::Portable,
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn best() -> Self {
+        Self::Portable
+    }
+
+    /// The backend in use: the best available one, or the one `VOLVELLE_SIMD` names if the machine
+    /// has it. An unknown name is ignored.
+    #[must_use]
+    pub fn current() -> Self {
+        static CURRENT: OnceLock<Backend> = OnceLock::new();
+        *CURRENT.get_or_init(|| {
+            let wanted = match std::env::var("VOLVELLE_SIMD").as_deref() {
+                Ok("portable") => Self::Portable,
+                Ok("aesni") => Self::AesNi,
+                _ => Self::Vaes,
+            };
+            wanted.min(Self::best())
+        })
+    }
+}
+
+/// Registers of `WIDTH` blocks and the operations kernels need on them.
+///
+/// # Safety
+/// Implementors' methods may use instructions that only exist where the engine was constructed
+/// after detecting them; engines are built by `Aes128::dispatch` alone.
+pub(crate) trait Engine: Copy {
+    /// A register.
+    type Reg: Copy;
+    /// Blocks in a register; divides 8.
+    const WIDTH: usize;
+
+    /// Reads `WIDTH` blocks from the start of `from` (which is at least that long).
+    fn load(self, from: &[Block]) -> Self::Reg;
+    /// Writes `WIDTH` blocks to the start of `to` (which is at least that long).
+    fn store(self, to: &mut [Block], value: Self::Reg);
+    /// The same block in every lane.
+    fn splat(self, block: Block) -> Self::Reg;
+    /// Bitwise exclusive or.
+    fn xor(self, a: Self::Reg, b: Self::Reg) -> Self::Reg;
+    /// Bitwise and.
+    fn and(self, a: Self::Reg, b: Self::Reg) -> Self::Reg;
+    /// Adds 64-bit halves lane by lane.
+    fn add64(self, a: Self::Reg, b: Self::Reg) -> Self::Reg;
+    /// `value ⊕ (fix where the 64-bit halves of `at` and `target` are equal, else 0)`.
+    fn xor_where_equal(
+        self,
+        value: Self::Reg,
+        at: Self::Reg,
+        target: Self::Reg,
+        fix: Self::Reg,
+    ) -> Self::Reg;
+    /// The linear orthomorphism σ(a‖b) = (a⊕b)‖a of Guo–Katz–Wang–Yu (IEEE S&P 2020, §7.3), `a` the
+    /// high half.
+    fn sigma(self, x: Self::Reg) -> Self::Reg;
+    /// AES-128 under the engine's key, `N` registers side by side.
+    fn encrypt<const N: usize>(self, x: [Self::Reg; N]) -> [Self::Reg; N];
+}
+
+/// A computation that runs on any [`Engine`].
+pub(crate) trait Kernel {
+    type Output;
+    fn run<E: Engine>(self, engine: E) -> Self::Output;
+}
+
