@@ -1,0 +1,41 @@
+use volvelle_net::NetError;
+
+/// What can go wrong while making OTs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OtError {
+    /// The connection failed or the peer sent another message than the protocol's next.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// The peer sent bytes that are no point of the group, or the neutral one.
+    #[error("base OT: the peer's point {index} is not a valid group element; is it running the same program?")]
+    InvalidPoint {
+        /// Which of the points, from 0.
+        index: usize,
+    },
+    /// The peer was set up for another LPN parameter set.
+    #[error("OT set-up: this party uses the parameter set with log2 k = {ours}, the peer {theirs}; start both with the same one")]
+    Config {
+        /// `log2 k` here.
+        ours: u8,
+        /// `log2 k` there.
+        theirs: u8,
+    },
+    /// A caller's buffers do not fit together.
+    #[error("{what}: expected {expected}, got {got}")]
+    Shape {
+        /// What was measured.
+        what: &'static str,
+        /// What it has to be.
+        expected: usize,
+        /// What it was.
+        got: usize,
+    },
+}
+
+impl OtError {
+    /// `Ok` if `got == expected`.
+    pub(crate) fn check(what: &'static str, expected: usize, got: usize) -> Result<(), Self> {
+        if expected == got { Ok(()) } else { Err(Self::Shape { what, expected, got }) }
+    }
+}

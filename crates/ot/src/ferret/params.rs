@@ -1,0 +1,97 @@
+//! LPN parameter sets. **Security parameters**: not tunable below 128 bits.
+//!
+//! Primal LPN over GF(2^128) with regular noise and a local linear code of ten ones a row. The sets are
+//! those of the emp-ot library's Ferret, chosen by its authors for 128 bits against the attacks on
+//! regular noise (Briaud–Øygarden, EUROCRYPT 2023, and Liu–Wang–Yang–Yu, EUROCRYPT 2024, which
+//! revised the sets of the Ferret paper, Yang et al., CCS 2020).
+
+/// One of the four parameter sets, named by `log2` of the LPN secret's length `k`.
+///
+/// Larger sets cost fewer bits a COT; smaller ones start sooner and stay in a smaller cache. Both
+/// parties must choose the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Set {
+    /// `k` = 2^16: 850 trees of depth 10.
+    K16,
+    /// `k` = 2^17: 1170 trees of depth 11.
+    K17,
+    /// `k` = 2^18: 1520 trees of depth 12.
+    K18,
+    /// `k` = 2^19: 1900 trees of depth 13.
+    K19,
+}
+
+impl Set {
+    /// All sets, smallest first.
+    pub const ALL: [Self; 4] = [Self::K16, Self::K17, Self::K18, Self::K19];
+
+    /// Noise weight = number of trees.
+    #[must_use]
+    pub const fn trees(self) -> usize {
+        match self {
+            Self::K16 => 850,
+            Self::K17 => 1170,
+            Self::K18 => 1520,
+            Self::K19 => 1900,
+        }
+    }
+
+    /// `log2` of the secret's length.
+    #[must_use]
+    pub const fn log_secret(self) -> u32 {
+        match self {
+            Self::K16 => 16,
+            Self::K17 => 17,
+            Self::K18 => 18,
+            Self::K19 => 19,
+        }
+    }
+
+    /// Depth of a tree; a tree gives `2^depth` COTs.
+    #[must_use]
+    pub const fn depth(self) -> u32 {
+        self.log_secret() - 6
+    }
+
+    /// COTs an iteration makes.
+    #[must_use]
+    pub const fn made(self) -> usize {
+        self.trees() << self.depth()
+    }
+
+    /// COTs an iteration consumes: the LPN secret and the trees' OTs.
+    #[must_use]
+    pub const fn seed(self) -> usize {
+        (1 << self.log_secret()) + self.trees() * self.depth() as usize
+    }
+
+    /// Bits an iteration sends.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.trees() as u64 * (self.depth() as u64 - 1) * 128
+    }
+
+    /// The set that serves a demand of `cots` COTs in one direction: the smallest that makes them in a
+    /// few iterations, as smaller sets start sooner.
+    #[must_use]
+    pub const fn for_demand(cots: u64) -> Self {
+        match cots {
+            0..=500_000 => Self::K16,
+            500_001..=1_000_000 => Self::K17,
+            1_000_001..=30_000_000 => Self::K18,
+            _ => Self::K19,
+        }
+    }
+
+    /// Its name, for handshakes and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::K16 => "k16",
+            Self::K17 => "k17",
+            Self::K18 => "k18",
+            Self::K19 => "k19",
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! One party's end of oblivious transfer: what upper layers hold.
+
+use volvelle_net::{Channel, Label, Role};
+use volvelle_prim::ggm::{Leaf, TREES};
+use volvelle_prim::hash::{Tccr, ccr};
+use volvelle_prim::{Block, Prg};
+use zeroize::Zeroizing;
+
+use crate::engine::{CotReceiver, CotSender, Supply};
+use crate::ferret::{self, Set};
+use crate::iknp::{IknpReceiver, IknpSender};
+use crate::{OtError, base, trees};
+
+const SETUP: Label = Label::new("ot/setup");
+
+/// OTs hashed at once: their blocks stay in the first-level cache.
+const CHUNK: usize = 1024;
+
+/// What both parties must agree on before [`Ot::setup`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtConfig {
+    /// LPN parameter set of the silent OT in both directions.
+    pub set: Set,
+}
+
+impl Default for OtConfig {
+    fn default() -> Self {
+        Self { set: Set::K18 }
+    }
+}
+
+impl OtConfig {
+    /// The set that suits a demand of `cots` OTs a direction.
+    #[must_use]
+    pub const fn for_demand(cots: u64) -> Self {
+        Self { set: Set::for_demand(cots) }
+    }
+}
+
+/// What an [`Ot`] has made and handed out, for amortised figures. "send" is this party as OT sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct OtStats {
+    /// OTs handed out as sender.
+    pub consumed_send: u64,
+    /// OTs handed out as receiver.
+    pub consumed_recv: u64,
+    /// Correlated OTs made as sender, those included that seed the engine's next iterations.
+    pub made_send: u64,
+    /// Correlated OTs made as receiver.
+    pub made_recv: u64,
+    /// Long-run ratio of OTs made to OTs handed out.
+    pub overhead: f64,
+    /// Long-run bits sent by both parties per OT handed out.
+    pub bits_per_ot: f64,
+}
+
+/// One party's end: random OTs in both directions and a punctured PRF.
+///
+/// The parties make mirrored calls in the same order: where one sends, the other receives with the same
+/// counts. By convention the client sends first. An error leaves the two ends out of step: drop both.
+pub struct Ot {
+    role: Role,
+    sender: Box<dyn CotSender>,
+    receiver: Box<dyn CotReceiver>,
+    sent: u64,
+    received: u64,
+    /// Every PPRF tree, both directions together.
+    scratch: Zeroizing<Vec<Block>>,
+}
+
+impl Ot {
+    /// Base OTs, bootstrapping extension and, for sets over the smallest, a first silent iteration, in
+    /// both directions at once.
+    ///
+    /// Bits and time are one-time cost; callers meter them under `Phase::Setup`.
+    ///
+    /// # Errors
+    /// [`OtError::Net`] for connection trouble or a peer out of step, [`OtError::Config`] if the peer
+    /// asks for another parameter set, [`OtError::InvalidPoint`] for a malformed base-OT message.
+    pub fn setup(ch: &mut Channel, config: OtConfig) -> Result<Self, OtError> {
+        ch.span("ot/setup", |ch| Self::setup_in_span(ch, config))
+    }
+
+    fn setup_in_span(ch: &mut Channel, config: OtConfig) -> Result<Self, OtError> {
+        let mut prg = Prg::from_os();
+        let matrix_seed = agree(ch, &mut prg, config)?;
+        let delta = Zeroizing::new(Block(prg.next_block().0 | 1));
+        let first = base::send_first(ch, &mut prg)?;
+        let chosen = base::receive(ch, &mut prg, *delta)?;
+        let pairs = base::send_finish(ch, &first)?;
+        let choices = Prg::from_seed(prg.next_block());
+        let mut sender: Box<dyn CotSender> = Box::new(IknpSender::new(*delta, &chosen));
+        let mut receiver: Box<dyn CotReceiver> = Box::new(IknpReceiver::new(&pairs, choices));
+        // The larger sets take their seed from one iteration of the smallest.
+        let stages = if config.set == Set::K16 { vec![Set::K16] } else { vec![Set::K16, config.set] };
+        for set in stages {
+            let code = ferret::code(set, matrix_seed);
+            for client_sends in [true, false] {
+                if (ch.role() == Role::Client) == client_sends {
+                    sender = Box::new(ferret::sender(ch, &mut *sender, set, code.clone())?);
+                } else {
+                    receiver = Box::new(ferret::receiver(ch, &mut *receiver, set, code.clone())?);
+                }
+            }
+        }
+        ch.flush()?;
+        Ok(Self::from_sources(ch.role(), sender, receiver))
+    }
+
+    pub(crate) fn from_sources(
+        role: Role,
+        sender: Box<dyn CotSender>,
+        receiver: Box<dyn CotReceiver>,
+    ) -> Self {
+        Self { role, sender, receiver, sent: 0, received: 0, scratch: Zeroizing::default() }
+    }
+
+    /// Which party this end belongs to.
+    #[must_use]
+    pub const fn role(&self) -> Role {
+        self.role
+    }
+
+    /// What has been made and handed out.
+    #[must_use]
+    pub fn stats(&self) -> OtStats {
+        let (send, recv): (Supply, Supply) = (self.sender.supply(), self.receiver.supply());
+        OtStats {
+            consumed_send: self.sent,
+            consumed_recv: self.received,
+            made_send: send.made,
+            made_recv: recv.made,
+            overhead: send.overhead,
+            bits_per_ot: send.bits_per_cot,
+        }
+    }
+
+    /// Random OTs as sender: OT `i` has the pads `zeros[i·width ..][.. width]` and `ones[…]`, uniform and
+    /// independent blocks; the receiver gets one of the two.
+    ///
+    /// Pads are `H(i, q_i)` and `H(i, q_i ⊕ Δ)` under a tweakable correlation-robust hash.
+    ///
+    /// # Errors
+    /// [`OtError::Shape`] unless both slices have the same length, a multiple of `width > 0`;
+    /// [`OtError::Net`].
+    pub fn send_random(
+        &mut self,
+        ch: &mut Channel,
+        width: usize,
+        zeros: &mut [Block],
+        ones: &mut [Block],
+    ) -> Result<(), OtError> {
+        OtError::check("one-pads of random OTs", zeros.len(), ones.len())?;
+        check_width(zeros.len(), width)?;
+        let delta = self.sender.delta();
+        let mut q = Zeroizing::new([Block::ZERO; CHUNK]);
+        for (zeros, ones) in zeros.chunks_mut(CHUNK * width).zip(ones.chunks_mut(CHUNK * width)) {
+            let q = &mut q[..zeros.len() / width];
+            self.sender.extend(ch, q)?;
+            let hash = Tccr { first: tweak(self.role, self.sent), width };
+            hash.hash(q, Block::ZERO, zeros);
+            hash.hash(q, delta, ones);
+            self.sent += q.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Random OTs as receiver: `choices[i]` ∈ {0, 1} is uniform (made here, not chosen) and
+    /// `pads[i·width ..][.. width]` is the sender's pad of that choice.
+    ///
+    /// # Errors
+    /// [`OtError::Shape`] unless `pads.len() == choices.len() * width`; [`OtError::Net`].
+    pub fn recv_random(
+        &mut self,
+        ch: &mut Channel,
+        width: usize,
+        choices: &mut [u8],
+        pads: &mut [Block],
+    ) -> Result<(), OtError> {
+        check_width(pads.len(), width)?;
+        OtError::check("pads of random OTs", choices.len() * width, pads.len())?;
+        let mut r = Zeroizing::new([Block::ZERO; CHUNK]);
+        for (choices, pads) in choices.chunks_mut(CHUNK).zip(pads.chunks_mut(CHUNK * width)) {
+            let r = &mut r[..choices.len()];
+            self.receiver.extend(ch, r)?;
+            let hash = Tccr { first: tweak(self.role.other(), self.received), width };
+            hash.hash(r, Block::ZERO, pads);
+            for (choice, r) in choices.iter_mut().zip(r.iter()) {
+                *choice = u8::from(r.lsb());
+            }
+            self.received += r.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Punctured PRF as sender: `count` trees of `2^depth` leaves, each hashed to `width` blocks.
+    ///
+    /// `visit(i, rows)` sees the `2^depth · width` blocks of tree `i`, in order; they may be overwritten.
+    /// Sends `128·(depth − 1)` bits a tree in one round (see `crate::trees`), consumes `depth` OTs a tree.
+    /// Rows are `H(leaf ⊕ j)`, `j < width`, with the correlation-robust hash of the trees.
+    ///
+    /// # Errors
+    /// [`OtError::Shape`] for a depth outside `1..=24` or a zero width; [`OtError::Net`].
+    pub fn send_pprf(
+        &mut self,
+        ch: &mut Channel,
+        depth: u32,
+        width: usize,
+        count: usize,
+        visit: &mut dyn FnMut(usize, &mut [Block]),
+    ) -> Result<(), OtError> {
+        check_tree(depth, width)?;
+        let delta = self.sender.delta();
+        self.for_groups((depth, width), count, |ot, used, cots, nodes| {
+            ot.sender.extend(ch, cots)?;
+            ot.sent += cots.len() as u64;
+            trees::send(ch, delta, cots, (depth, used), nodes)?;
+            Ok([0; TREES])
+        }, &mut |i, _, rows| visit(i, rows))
+    }
+
+    /// Punctured PRF as receiver, at uniform points made here: `visit(i, point, rows)` sees the sender's
+    /// rows of tree `i` but for row `point`, which holds a public constant.
+    ///
+    /// # Errors
+    /// As [`Self::send_pprf`].
+    pub fn recv_pprf(
+        &mut self,
+        ch: &mut Channel,
+        depth: u32,
+        width: usize,
+        count: usize,
+        visit: &mut dyn FnMut(usize, usize, &mut [Block]),
+    ) -> Result<(), OtError> {
+        check_tree(depth, width)?;
+        self.for_groups((depth, width), count, |ot, used, cots, nodes| {
+            ot.receiver.extend(ch, cots)?;
+            ot.received += cots.len() as u64;
+            trees::receive(ch, cots, (depth, used), Leaf::Zero, nodes)
+        }, &mut |i, point, rows| visit(i, point as usize, rows))
+    }
+
+    /// Eight trees at a time: `grow` fills the leaves, `visit` sees the hashed rows of each tree.
+    fn for_groups(
+        &mut self,
+        (depth, width): (u32, usize),
+        count: usize,
+        mut grow: impl FnMut(&mut Self, usize, &mut [Block], &mut [Block]) -> Result<[u64; TREES], OtError>,
+        visit: &mut dyn FnMut(usize, u64, &mut [Block]),
+    ) -> Result<(), OtError> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.resize((TREES + width) << depth, Block::ZERO);
+        let (nodes, rows) = scratch.split_at_mut(TREES << depth);
+        let mut cots = Zeroizing::new(vec![Block::ZERO; TREES * depth as usize]);
+        for first in (0..count).step_by(TREES) {
+            let used = TREES.min(count - first);
+            let points = grow(self, used, &mut cots[..used * depth as usize], nodes)?;
+            for (t, &point) in points[..used].iter().enumerate() {
+                for (leaf, row) in nodes.chunks_exact(TREES).zip(rows.chunks_exact_mut(width)) {
+                    for (j, block) in row.iter_mut().enumerate() {
+                        *block = leaf[t] ^ Block(j as u128);
+                    }
+                }
+                ccr(rows);
+                visit(first + t, point, rows);
+            }
+        }
+        self.scratch = scratch;
+        Ok(())
+    }
+}
+
+/// The tweak of an OT: its number, and the top bit set where the server is the OT sender.
+fn tweak(ot_sender: Role, number: u64) -> u64 {
+    number | u64::from(ot_sender == Role::Server) << 63
+}
+
+/// Exchanges the parameter set and a share each of the matrix seed; returns the seed.
+fn agree(ch: &mut Channel, prg: &mut Prg, config: OtConfig) -> Result<Block, OtError> {
+    let share = prg.next_block();
+    let mut message = [0; 17];
+    message[..16].copy_from_slice(&share.to_bytes());
+    message[16] = config.set.log_secret() as u8;
+    ch.send(SETUP, &message)?;
+    let mut theirs = [0; 17];
+    ch.recv(SETUP, &mut theirs)?;
+    if theirs[16] != message[16] {
+        return Err(OtError::Config { ours: message[16], theirs: theirs[16] });
+    }
+    let mut their_share = [0; 16];
+    their_share.copy_from_slice(&theirs[..16]);
+    Ok(share ^ Block::from_bytes(their_share))
+}
+
+fn check_width(blocks: usize, width: usize) -> Result<(), OtError> {
+    if width == 0 || !blocks.is_multiple_of(width) {
+        return Err(OtError::Shape {
+            what: "pad blocks (a multiple of the width, which is over 0)",
+            expected: blocks.next_multiple_of(width.max(1)),
+            got: blocks,
+        });
+    }
+    Ok(())
+}
+
+fn check_tree(depth: u32, width: usize) -> Result<(), OtError> {
+    if !(1..=24).contains(&depth) {
+        return Err(OtError::Shape { what: "tree depth (1 to 24)", expected: 24, got: depth as usize });
+    }
+    check_width(width, width)
+}
