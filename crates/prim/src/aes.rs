@@ -85,44 +85,82 @@ impl Aes128 {
             type Output = ();
             #[inline(always)]
             fn run<E: Engine>(self, e: E) {
-                map_groups(e, self.0, |e, _, x| e.encrypt(x));
+                map_groups(e, self.0, &Encrypt);
+            }
+        }
+        struct Encrypt;
+        impl Step for Encrypt {
+            #[inline(always)]
+            fn step<E: Engine>(&self, e: E, _: usize, x: Regs<E>) -> Regs<E> {
+                e.encrypt(x)
             }
         }
         self.dispatch(Ecb(blocks));
     }
 }
 
-/// Registers side by side in [`map_groups`]: enough to hide the latency of an AES round.
+/// Registers side by side: enough to hide the latency of an AES round.
 pub(crate) const LANES: usize = 8;
 
-/// Applies `f(engine, index of the first block, registers)` to all of `blocks` in place, eight
-/// registers at a time; the tail is padded with zero blocks.
+/// [`LANES`] registers of an engine.
+pub(crate) type Regs<E> = [<E as Engine>::Reg; LANES];
+
+/// A map over blocks, [`LANES`] registers at a time.
+///
+/// Kernels use such traits with `#[inline(always)]` methods, and loops instead of `array::from_fn` or
+/// `map`: a closure is compiled without the engine's instructions and then not inlined.
+pub(crate) trait Step {
+    /// New values of the registers `x`, the first of which starts at block `first`.
+    fn step<E: Engine>(&self, e: E, first: usize, x: Regs<E>) -> Regs<E>;
+}
+
+/// Loads [`LANES`] registers.
 #[inline(always)]
-pub(crate) fn map_groups<E: Engine>(
-    e: E,
-    blocks: &mut [Block],
-    f: impl Fn(E, usize, [E::Reg; LANES]) -> [E::Reg; LANES],
-) {
+pub(crate) fn load_regs<E: Engine>(e: E, from: &[Block]) -> Regs<E> {
+    let mut x = [e.splat(Block::ZERO); LANES];
+    for (i, x) in x.iter_mut().enumerate() {
+        *x = e.load(&from[i * E::WIDTH..]);
+    }
+    x
+}
+
+/// Stores [`LANES`] registers.
+#[inline(always)]
+pub(crate) fn store_regs<E: Engine>(e: E, to: &mut [Block], x: Regs<E>) {
+    for (i, x) in x.into_iter().enumerate() {
+        e.store(&mut to[i * E::WIDTH..], x);
+    }
+}
+
+/// Registers of consecutive 128-bit values from `base` on (the low half counts, wrapping).
+#[inline(always)]
+pub(crate) fn counters<E: Engine>(e: E, base: Block) -> Regs<E> {
+    let lane = e.load(&[Block(0), Block(1), Block(2), Block(3)]);
+    let step = e.splat(Block(E::WIDTH as u128));
+    let mut x = [e.add64(e.splat(base), lane); LANES];
+    for i in 1..LANES {
+        x[i] = e.add64(x[i - 1], step);
+    }
+    x
+}
+
+/// Applies `step` to all of `blocks` in place; the tail is padded with zero blocks.
+#[inline(always)]
+pub(crate) fn map_groups<E: Engine, S: Step>(e: E, blocks: &mut [Block], step: &S) {
     let group = LANES * E::WIDTH;
     let mut chunks = blocks.chunks_exact_mut(group);
     let mut first = 0;
     for chunk in &mut chunks {
-        let x = std::array::from_fn(|i| e.load(&chunk[i * E::WIDTH..]));
-        let y = f(e, first, x);
-        for (i, y) in y.into_iter().enumerate() {
-            e.store(&mut chunk[i * E::WIDTH..], y);
-        }
+        let y = step.step(e, first, load_regs(e, chunk));
+        store_regs(e, chunk, y);
         first += group;
     }
     let tail = chunks.into_remainder();
     if !tail.is_empty() {
         let mut padded = [Block::ZERO; LANES * 4];
         padded[..tail.len()].copy_from_slice(tail);
-        let x = std::array::from_fn(|i| e.load(&padded[i * E::WIDTH..]));
-        let y = f(e, first, x);
-        for (i, y) in y.into_iter().enumerate() {
-            e.store(&mut padded[i * E::WIDTH..], y);
-        }
+        let y = step.step(e, first, load_regs(e, &padded));
+        store_regs(e, &mut padded, y);
         tail.copy_from_slice(&padded[..tail.len()]);
     }
 }

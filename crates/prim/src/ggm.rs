@@ -145,14 +145,17 @@ struct FixRegs<R> {
     sibling: [R; TREES],
 }
 
-#[inline(always)]
 fn positions(values: &PerTree<u64>) -> PerTree<Block> {
     values.map(|v| Block(u128::from(v) | u128::from(v) << 64))
 }
 
 #[inline(always)]
 fn load_group<E: Engine>(e: E, blocks: &PerTree<Block>) -> [E::Reg; TREES] {
-    std::array::from_fn(|r| e.load(&blocks[(r * E::WIDTH).min(TREES - E::WIDTH)..]))
+    let mut regs = [e.splat(Block::ZERO); TREES];
+    for r in 0..TREES / E::WIDTH {
+        regs[r] = e.load(&blocks[r * E::WIDTH..]);
+    }
+    regs
 }
 
 impl<R: Copy> FixRegs<R> {
@@ -193,7 +196,10 @@ impl Kernel for Level<'_> {
     #[inline(always)]
     fn run<E: Engine>(self, e: E) -> Sums {
         let (left, right) = self.nodes[..2 * self.parents].split_at_mut(self.parents);
-        let fixes = self.fixes.map(|f| FixRegs::load(e, f));
+        let fixes = match self.fixes {
+            Some(fixes) => Some(FixRegs::load(e, fixes)),
+            None => None,
+        };
         let groups = TREES / E::WIDTH;
         let zero = e.splat(Block::ZERO);
         let mut left_sum = [zero; TREES];
@@ -212,7 +218,7 @@ impl Kernel for Level<'_> {
                     *p = fixes.apply(e, *p, splat_position(e, node), i % groups);
                 }
             }
-            let h: [E::Reg; LANES] = ccr_regs(e, p);
+            let h = ccr_regs(e, p);
             for i in 0..live {
                 let other = e.xor(h[i], p[i]);
                 e.store(&mut left[at + i * E::WIDTH..], h[i]);
@@ -274,7 +280,10 @@ impl Kernel for MarkChoices<'_> {
     fn run<E: Engine>(self, e: E) {
         let clear = e.splat(Block(!1));
         let one = e.splat(Block(1));
-        let targets = self.points.map(|p| load_group(e, &positions(p)));
+        let targets = match self.points {
+            Some(points) => Some(load_group(e, &positions(points))),
+            None => None,
+        };
         for (node, group) in self.nodes.chunks_exact_mut(TREES).enumerate() {
             let at = splat_position(e, node as u64);
             for r in 0..TREES / E::WIDTH {

@@ -10,7 +10,7 @@
 use std::sync::LazyLock;
 
 use crate::Block;
-use crate::aes::{Aes128, LANES, map_groups};
+use crate::aes::{Aes128, LANES, Regs, Step, counters, load_regs, map_groups, store_regs};
 use crate::simd::{Engine, Kernel};
 
 /// The public permutation: AES-128 under the first 128 bits of the fractional part of π. Nothing up
@@ -25,7 +25,14 @@ pub fn ccr(blocks: &mut [Block]) {
         type Output = ();
         #[inline(always)]
         fn run<E: Engine>(self, e: E) {
-            map_groups(e, self.0, |e, _, x| ccr_regs(e, x));
+            map_groups(e, self.0, &CcrStep);
+        }
+    }
+    struct CcrStep;
+    impl Step for CcrStep {
+        #[inline(always)]
+        fn step<E: Engine>(&self, e: E, _: usize, x: Regs<E>) -> Regs<E> {
+            ccr_regs(e, x)
         }
     }
     PERMUTATION.dispatch(Ccr(blocks));
@@ -33,10 +40,15 @@ pub fn ccr(blocks: &mut [Block]) {
 
 /// [`ccr`] of registers.
 #[inline(always)]
-pub(crate) fn ccr_regs<E: Engine, const N: usize>(e: E, x: [E::Reg; N]) -> [E::Reg; N] {
-    let s = x.map(|x| e.sigma(x));
-    let p = e.encrypt(s);
-    std::array::from_fn(|i| e.xor(p[i], s[i]))
+pub(crate) fn ccr_regs<E: Engine>(e: E, mut x: Regs<E>) -> Regs<E> {
+    for x in &mut x {
+        *x = e.sigma(*x);
+    }
+    let mut h = e.encrypt(x);
+    for (h, x) in h.iter_mut().zip(x) {
+        *h = e.xor(*h, x);
+    }
+    h
 }
 
 /// Tweakable hash of consecutive blocks, each to `width` output blocks.
@@ -104,19 +116,20 @@ fn hash_group<E: Engine>(
     out: &mut [Block],
 ) {
     let offset = e.splat(offset);
-    let lane = e.load(&[Block(0), Block(1), Block(2), Block(3)]);
-    let x: [E::Reg; LANES] =
-        std::array::from_fn(|i| e.xor(e.load(&blocks[i * E::WIDTH..]), offset));
-    let p = e.encrypt(x);
-    let tweaked = std::array::from_fn(|i| {
-        let base = first.wrapping_add((i * E::WIDTH) as u64);
-        let base = Block(u128::from(base) | u128::from(branch) << 64);
-        e.xor(p[i], e.add64(e.splat(base), lane))
-    });
-    let y: [E::Reg; LANES] = e.encrypt(tweaked);
-    for i in 0..LANES {
-        e.store(&mut out[i * E::WIDTH..], e.xor(y[i], p[i]));
+    let mut x = load_regs(e, blocks);
+    for x in &mut x {
+        *x = e.xor(*x, offset);
     }
+    let p = e.encrypt(x);
+    let mut tweaked = counters(e, Block(u128::from(first) | u128::from(branch) << 64));
+    for (t, p) in tweaked.iter_mut().zip(p) {
+        *t = e.xor(*t, p);
+    }
+    let mut y = e.encrypt(tweaked);
+    for (y, p) in y.iter_mut().zip(p) {
+        *y = e.xor(*y, p);
+    }
+    store_regs(e, out, y);
 }
 
 #[cfg(test)]

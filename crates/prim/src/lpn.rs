@@ -2,7 +2,7 @@
 //! Ferret (Yang, Weng, Lan, Zhang, Wang, CCS 2020, §5; d = 10).
 
 use crate::Block;
-use crate::aes::{Aes128, LANES};
+use crate::aes::{Aes128, LANES, counters, store_regs};
 use crate::simd::{Engine, Kernel};
 
 /// Ones in a row of the matrix. A security parameter: the LPN parameters are chosen for it.
@@ -58,18 +58,12 @@ impl Kernel for Encode<'_> {
 
     #[inline(always)]
     fn run<E: Engine>(self, e: E) {
-        let lane = e.load(&[Block(0), Block(1), Block(2), Block(3)]);
         let mut counter = 2 * self.first_row;
         let mut indices = [Block::ZERO; 2 * ROWS];
         for rows in self.out.chunks_mut(ROWS) {
             for group in indices.chunks_exact_mut(LANES * E::WIDTH) {
-                let x: [E::Reg; LANES] = std::array::from_fn(|i| {
-                    let base = counter + (i * E::WIDTH) as u64;
-                    e.add64(e.splat(Block(u128::from(base))), lane)
-                });
-                for (i, y) in e.encrypt(x).into_iter().enumerate() {
-                    e.store(&mut group[i * E::WIDTH..], y);
-                }
+                let y = e.encrypt(counters(e, Block(u128::from(counter))));
+                store_regs(e, group, y);
                 counter += (LANES * E::WIDTH) as u64;
             }
             for (row, pair) in rows.iter_mut().zip(indices.chunks_exact(2)) {
@@ -83,8 +77,10 @@ impl Kernel for Encode<'_> {
 #[inline(always)]
 fn gather(secret: &[Block], mask: u64, a: u128, b: u128) -> Block {
     let words = [a as u64, (a >> 64) as u64, b as u64, (b >> 64) as u64];
-    let index: [usize; WEIGHT] =
-        std::array::from_fn(|i| (words[i / 3] >> (MAX_LOG_SECRET * (i as u32 % 3)) & mask) as usize);
+    let mut index = [0; WEIGHT];
+    for (i, index) in index.iter_mut().enumerate() {
+        *index = (words[i / 3] >> (MAX_LOG_SECRET * (i as u32 % 3)) & mask) as usize;
+    }
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_storeu_si128, _mm_xor_si128};

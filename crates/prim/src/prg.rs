@@ -2,7 +2,7 @@
 
 use zeroize::Zeroize;
 
-use crate::aes::{Aes128, LANES, map_groups};
+use crate::aes::{Aes128, Regs, Step, counters, map_groups};
 use crate::simd::{Engine, Kernel};
 use crate::{Block, mask};
 
@@ -41,15 +41,15 @@ impl Prg {
             type Output = ();
             #[inline(always)]
             fn run<E: Engine>(self, e: E) {
-                let lane = e.load(&[Block(0), Block(1), Block(2), Block(3)]);
-                let start = self.1;
-                map_groups(e, self.0, |e, first, _| {
-                    let counters: [E::Reg; LANES] = std::array::from_fn(|i| {
-                        let base = start.wrapping_add((first + i * E::WIDTH) as u64);
-                        e.add64(e.splat(Block(u128::from(base))), lane)
-                    });
-                    e.encrypt(counters)
-                });
+                map_groups(e, self.0, &CtrStep(self.1));
+            }
+        }
+        struct CtrStep(u64);
+        impl Step for CtrStep {
+            #[inline(always)]
+            fn step<E: Engine>(&self, e: E, first: usize, _: Regs<E>) -> Regs<E> {
+                let base = self.0.wrapping_add(first as u64);
+                e.encrypt(counters(e, Block(u128::from(base))))
             }
         }
         let start = self.counter;

@@ -19,7 +19,10 @@ pub(crate) struct Vaes<'a>(&'a Wide);
 /// The machine has VAES, AES-NI and AVX-512 F, BW, DQ, VL.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes,aes")]
 pub(crate) unsafe fn run<K: Kernel>(schedule: &aesni::Schedule, kernel: K) -> K::Output {
-    let wide = Wide(schedule.map(|k| _mm512_broadcast_i32x4(k)));
+    let mut wide = Wide([_mm512_setzero_si512(); 11]);
+    for (wide, &key) in wide.0.iter_mut().zip(schedule) {
+        *wide = _mm512_broadcast_i32x4(key);
+    }
     kernel.run(Vaes(&wide))
 }
 
