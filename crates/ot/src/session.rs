@@ -79,11 +79,23 @@ impl Ot {
     /// [`OtError::Net`] for connection trouble or a peer out of step, [`OtError::Config`] if the peer
     /// asks for another parameter set, [`OtError::InvalidPoint`] for a malformed base-OT message.
     pub fn setup(ch: &mut Channel, config: OtConfig) -> Result<Self, OtError> {
-        ch.span("ot/setup", |ch| Self::setup_in_span(ch, config))
+        Self::setup_from(ch, config, Prg::from_os())
     }
 
-    fn setup_in_span(ch: &mut Channel, config: OtConfig) -> Result<Self, OtError> {
-        let mut prg = Prg::from_os();
+    /// [`Self::setup`] with this party's randomness given, for tests of the wire format.
+    pub(crate) fn setup_from(
+        ch: &mut Channel,
+        config: OtConfig,
+        prg: Prg,
+    ) -> Result<Self, OtError> {
+        ch.span("ot/setup", |ch| Self::setup_in_span(ch, config, prg))
+    }
+
+    fn setup_in_span(
+        ch: &mut Channel,
+        config: OtConfig,
+        mut prg: Prg,
+    ) -> Result<Self, OtError> {
         let matrix_seed = agree(ch, &mut prg, config)?;
         let delta = Zeroizing::new(Block(prg.next_block().0 | 1));
         let first = base::send_first(ch, &mut prg)?;

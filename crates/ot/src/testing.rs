@@ -7,7 +7,7 @@ use volvelle_net::{Channel, Role};
 use volvelle_prim::{Block, Prg};
 
 use crate::engine::{CotReceiver, CotSender, Supply};
-use crate::{Ot, OtError};
+use crate::{Ot, OtConfig, OtError};
 
 struct IdealSender {
     delta: Block,
@@ -74,4 +74,13 @@ pub fn ideal_pair(seed: u64) -> (Ot, Ot) {
         Ot::from_sources(Role::Client, Box::new(client_sends), Box::new(client_receives)),
         Ot::from_sources(Role::Server, Box::new(server_sends), Box::new(server_receives)),
     )
+}
+
+/// [`Ot::setup`] with this party's randomness derived from `seed`, so that its messages can be compared
+/// with a digest.
+///
+/// # Errors
+/// As [`Ot::setup`].
+pub fn setup_seeded(ch: &mut Channel, config: OtConfig, seed: u64) -> Result<Ot, OtError> {
+    Ot::setup_from(ch, config, Prg::from_seed(Block(seed.into())))
 }
