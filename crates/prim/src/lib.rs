@@ -25,6 +25,7 @@ mod block;
 pub mod fold;
 pub mod ggm;
 pub mod hash;
+mod lines;
 pub mod lpn;
 pub mod pack;
 pub mod prg;
@@ -34,6 +35,7 @@ pub mod transpose;
 
 pub use bits::BitVec;
 pub use block::Block;
+pub use lines::Lines;
 pub use prg::Prg;
 pub use simd::Backend;
 

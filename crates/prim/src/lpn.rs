@@ -40,53 +40,114 @@ impl LocalLinearCode {
     /// If `secret` is not `2^log_secret` blocks.
     pub fn encode(&self, first_row: u64, secret: &[Block], out: &mut [Block]) {
         assert_eq!(secret.len(), 1 << self.log_secret, "LPN secret");
-        let mask = secret.len() as u64 - 1;
-        self.indices.dispatch(Encode { first_row, secret, mask, out });
+        self.indices.dispatch(Encode { code: self, first_row, out, row: One { secret } });
+    }
+
+    /// [`Self::encode`] for four secrets at once: entry `j` of secret `s` is block `4·j + s` of `secrets`,
+    /// and block `4·i + s` of `out` is its output `i`. One gathered cache line serves four outputs.
+    ///
+    /// # Panics
+    /// If `secrets` is not `4·2^log_secret` blocks or `out` not whole fours.
+    pub fn encode_four(&self, first_row: u64, secrets: &[Block], out: &mut [Block]) {
+        assert_eq!(secrets.len(), 4 << self.log_secret, "four LPN secrets");
+        assert!(out.len().is_multiple_of(4), "{} outputs of four secrets", out.len());
+        self.indices.dispatch(Encode { code: self, first_row, out, row: Four { secrets } });
     }
 }
 
-struct Encode<'a> {
-    first_row: u64,
-    secret: &'a [Block],
-    /// `secret.len() − 1`, a power of two less one.
-    mask: u64,
-    out: &'a mut [Block],
+/// What to do with the ten indices of a row. Indices are below `2^log_secret`.
+trait Row {
+    /// Outputs a row.
+    const BLOCKS: usize;
+    fn xor<E: Engine>(&self, e: E, indices: &[usize; WEIGHT], row: &mut [Block]);
 }
 
-impl Kernel for Encode<'_> {
+struct One<'a> {
+    secret: &'a [Block],
+}
+
+struct Four<'a> {
+    secrets: &'a [Block],
+}
+
+impl Row for One<'_> {
+    const BLOCKS: usize = 1;
+
+    #[inline(always)]
+    fn xor<E: Engine>(&self, _: E, indices: &[usize; WEIGHT], row: &mut [Block]) {
+        row[0] ^= gather(self.secret, indices);
+    }
+}
+
+impl Row for Four<'_> {
+    const BLOCKS: usize = 4;
+
+    #[inline(always)]
+    fn xor<E: Engine>(&self, e: E, indices: &[usize; WEIGHT], row: &mut [Block]) {
+        let mut at = 0;
+        while at < 4 {
+            let mut acc = e.load(&row[at..]);
+            for &index in indices {
+                let first = 4 * index + at;
+                // SAFETY: index < 2^log_secret and there are 4·2^log_secret blocks.
+                let entry = unsafe { self.secrets.get_unchecked(first..first + E::WIDTH) };
+                acc = e.xor(acc, e.load(entry));
+            }
+            e.store(&mut row[at..], acc);
+            at += E::WIDTH;
+        }
+    }
+}
+
+struct Encode<'a, R> {
+    code: &'a LocalLinearCode,
+    first_row: u64,
+    out: &'a mut [Block],
+    row: R,
+}
+
+impl<R: Row> Kernel for Encode<'_, R> {
     type Output = ();
 
     #[inline(always)]
     fn run<E: Engine>(self, e: E) {
+        let mask = (1u64 << self.code.log_secret) - 1;
         let mut counter = 2 * self.first_row;
-        let mut indices = [Block::ZERO; 2 * ROWS];
-        for rows in self.out.chunks_mut(ROWS) {
-            for group in indices.chunks_exact_mut(LANES * E::WIDTH) {
+        let mut blocks = [Block::ZERO; 2 * ROWS];
+        for rows in self.out.chunks_mut(ROWS * R::BLOCKS) {
+            for group in blocks.chunks_exact_mut(LANES * E::WIDTH) {
                 let y = e.encrypt(counters(e, Block(u128::from(counter))));
                 store_regs(e, group, y);
                 counter += (LANES * E::WIDTH) as u64;
             }
-            for (row, pair) in rows.iter_mut().zip(indices.chunks_exact(2)) {
-                *row ^= gather(self.secret, self.mask, pair[0].0, pair[1].0);
+            for (row, pair) in rows.chunks_exact_mut(R::BLOCKS).zip(blocks.chunks_exact(2)) {
+                self.row.xor(e, &indices(pair, mask), row);
             }
         }
     }
 }
 
-/// XOR of the ten entries that two blocks of randomness name.
+/// The ten indices that two blocks of randomness name.
 #[inline(always)]
-fn gather(secret: &[Block], mask: u64, a: u128, b: u128) -> Block {
+fn indices(pair: &[Block], mask: u64) -> [usize; WEIGHT] {
+    let (a, b) = (pair[0].0, pair[1].0);
     let words = [a as u64, (a >> 64) as u64, b as u64, (b >> 64) as u64];
     let mut index = [0; WEIGHT];
     for (i, index) in index.iter_mut().enumerate() {
         *index = (words[i / 3] >> (MAX_LOG_SECRET * (i as u32 % 3)) & mask) as usize;
     }
+    index
+}
+
+/// XOR of ten entries.
+#[inline(always)]
+fn gather(secret: &[Block], index: &[usize; WEIGHT]) -> Block {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_storeu_si128, _mm_xor_si128};
         let base: *const __m128i = secret.as_ptr().cast();
         let mut out = Block::ZERO;
-        // SAFETY: SSE2 is part of x86-64; every index is at most `mask` = secret.len() − 1.
+        // SAFETY: SSE2 is part of x86-64; every index is below 2^log_secret = secret.len().
         unsafe {
             let mut acc = _mm_loadu_si128(base.add(index[0]));
             for &i in &index[1..] {
@@ -129,6 +190,15 @@ mod tests {
             code.encode(1000, &secret, &mut out[..100]);
             code.encode(1100, &secret, &mut out[100..]);
             assert!(out == expected, "{backend:?}");
+
+            let four: Vec<Block> = secret.iter().flat_map(|&b| [b, Block::ZERO, Block(!b.0), b]).collect();
+            let mut wide = vec![Block::ZERO; 4 * 300];
+            code.encode_four(1000, &four, &mut wide);
+            for (i, row) in wide.chunks(4).enumerate() {
+                let plain = expected[i] ^ start[i];
+                // Ten ones a row: complements cancel.
+                assert!(*row == [plain, Block::ZERO, plain, plain], "{backend:?} row {i}");
+            }
         }
     }
 }

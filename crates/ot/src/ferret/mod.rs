@@ -8,24 +8,28 @@
 //! secret) is a fresh COT. The last `k + t·d` outputs seed the next iteration.
 //!
 //! **Streaming.** A row needs its tree and the secret, nothing else; so trees are expanded eight at a
-//! time, on demand, and a request waits for its own trees only. Memory: two secrets and one group.
+//! time, on demand, and a request waits for its own trees only. Memory: secrets, seed and one group.
+//!
+//! **Instances.** The matrix is public, so four instances under one Δ may share it, their secrets
+//! interleaved: a gathered cache line then serves four outputs (the gather is what binds). Two trees of
+//! each instance make a group of eight. `docs/security.md` says what sharing the matrix means.
 //!
 //! ```text
 //! sender                                     receiver
 //! 8 half-trees under Δ     ──c_2 … c_d──▶    8 punctured half-trees
 //! q = leaf ⊕ A·secret                        q ⊕ x·Δ = leaf' ⊕ A·secret'
 //! ```
-//! Bits: `128·t·(d − 1)` an iteration, sender to receiver; no other message.
+//! Bits: `128·t·(d − 1)` an iteration and instance, sender to receiver; no other message.
 
 mod params;
 
 use std::sync::Arc;
 
 use volvelle_net::Channel;
-use volvelle_prim::Block;
 use volvelle_prim::ggm::{self, Leaf, TREES};
 use volvelle_prim::lpn::LocalLinearCode;
-use zeroize::Zeroizing;
+use volvelle_prim::{Block, Lines};
+use zeroize::{Zeroize, Zeroizing};
 
 pub use params::Set;
 
@@ -83,74 +87,91 @@ pub(crate) struct Ferret<H> {
     half: H,
     set: Set,
     code: Arc<LocalLinearCode>,
-    /// `k` COTs of the LPN secret, then `t·d` for the trees.
-    seed: Zeroizing<Vec<Block>>,
-    /// The next iteration's seed, as far as made.
+    /// The LPN secrets, entry `j` of instance `s` at `instances·j + s`.
+    secrets: Lines,
+    /// COTs of the trees, in the order of use.
+    tree_cots: Zeroizing<Vec<Block>>,
+    /// Seed of the next iteration, as far as made.
     next_seed: Zeroizing<Vec<Block>>,
+    /// Trees expanded in this iteration, of each instance.
     trees_done: usize,
-    /// Outputs of the last group not yet handed out: `ready[used..]`.
-    ready: Zeroizing<Vec<Block>>,
+    /// The last group; `group[used..end]` is not yet handed out.
+    group: Lines,
     used: usize,
+    end: usize,
     made: u64,
 }
 
 impl<H: Half> Ferret<H> {
     fn new(half: H, set: Set, code: Arc<LocalLinearCode>, seed: Zeroizing<Vec<Block>>) -> Self {
-        debug_assert_eq!(seed.len(), set.seed());
-        Self {
+        let mut ferret = Self {
             half,
             set,
             code,
-            seed,
-            next_seed: Zeroizing::default(),
+            secrets: Lines::zeros(set.instances() << set.log_secret()),
+            tree_cots: Zeroizing::default(),
+            next_seed: seed,
             trees_done: 0,
-            ready: Zeroizing::default(),
+            group: Lines::zeros(TREES << set.depth()),
             used: 0,
+            end: 0,
             made: 0,
-        }
+        };
+        ferret.begin();
+        ferret
     }
 
-    /// Expands the next group of trees into `self.ready`, or, towards the end of an iteration, into the
-    /// next seed.
-    fn group(&mut self, ch: &mut Channel) -> Result<(), OtError> {
-        let (set, depth) = (self.set, self.set.depth());
+    /// Starts an iteration from the seed made by the last.
+    fn begin(&mut self) {
+        debug_assert_eq!(self.next_seed.len(), self.set.seed());
+        let (secrets, tree_cots) = self.next_seed.split_at(self.secrets.len());
+        self.secrets.copy_from_slice(secrets);
+        self.tree_cots.zeroize();
+        self.tree_cots.extend_from_slice(tree_cots);
+        self.next_seed.zeroize();
+        self.trees_done = 0;
+    }
+
+    /// Expands the next group of eight trees; towards the end of an iteration its outputs are the next
+    /// seed and not handed out.
+    fn next_group(&mut self, ch: &mut Channel) -> Result<(), OtError> {
+        let (set, depth, instances) = (self.set, self.set.depth(), self.set.instances());
         if self.trees_done == set.trees() {
-            std::mem::swap(&mut self.seed, &mut self.next_seed);
-            self.next_seed.clear();
-            self.trees_done = 0;
+            self.begin();
         }
-        let used = TREES.min(set.trees() - self.trees_done);
-        let (secret, tree_cots) = self.seed.split_at(1 << set.log_secret());
-        let cots = &tree_cots[self.trees_done * depth as usize..][..used * depth as usize];
-        self.ready.resize(TREES << depth, Block::ZERO);
-        self.half.leaves(ch, cots, (depth, used), &mut self.ready)?;
-        if used < TREES {
-            drop_absent_trees(&mut self.ready, used);
+        let trees = (TREES / instances).min(set.trees() - self.trees_done);
+        let lanes = trees * instances;
+        let cots = &self.tree_cots[self.trees_done * instances * depth as usize..]
+            [..lanes * depth as usize];
+        self.half.leaves(ch, cots, (depth, lanes), &mut self.group)?;
+        if lanes < TREES {
+            drop_absent_lanes(&mut self.group, lanes);
         }
+        let outputs = &mut self.group[..lanes << depth];
         let first_row = (self.trees_done << depth) as u64;
-        self.code.encode(first_row, secret, &mut self.ready);
-        self.trees_done += used;
-        self.made += self.ready.len() as u64;
-        self.used = 0;
-        let handed_out = set.made() - set.seed();
-        let end = self.trees_done << depth;
-        if end > handed_out {
-            let keep = self.ready.len() - (end - handed_out).min(self.ready.len());
-            self.next_seed.extend_from_slice(&self.ready[keep..]);
-            self.ready.truncate(keep);
+        if instances == 4 {
+            self.code.encode_four(first_row, &self.secrets, outputs);
+        } else {
+            self.code.encode(first_row, &self.secrets, outputs);
         }
+        self.trees_done += trees;
+        self.made += outputs.len() as u64;
+        let past = ((self.trees_done * instances) << depth).saturating_sub(set.handed_out());
+        let keep = outputs.len() - past.min(outputs.len());
+        self.next_seed.extend_from_slice(&outputs[keep..]);
+        (self.used, self.end) = (0, keep);
         Ok(())
     }
 
     fn extend(&mut self, ch: &mut Channel, mut out: &mut [Block]) -> Result<(), OtError> {
         while !out.is_empty() {
-            if self.used == self.ready.len() {
-                ch.span("ot/extend", |ch| self.group(ch))?;
+            if self.used == self.end {
+                ch.span("ot/extend", |ch| self.next_group(ch))?;
                 continue;
             }
-            let take = out.len().min(self.ready.len() - self.used);
+            let take = out.len().min(self.end - self.used);
             let (now, later) = out.split_at_mut(take);
-            now.copy_from_slice(&self.ready[self.used..self.used + take]);
+            now.copy_from_slice(&self.group[self.used..self.used + take]);
             self.used += take;
             out = later;
         }
@@ -158,7 +179,7 @@ impl<H: Half> Ferret<H> {
     }
 
     fn supply(&self) -> Supply {
-        let handed_out = (self.set.made() - self.set.seed()) as f64;
+        let handed_out = self.set.handed_out() as f64;
         Supply {
             made: self.made,
             overhead: self.set.made() as f64 / handed_out,
@@ -167,13 +188,11 @@ impl<H: Half> Ferret<H> {
     }
 }
 
-/// Keeps the blocks of the first `used` of every eight.
-fn drop_absent_trees(nodes: &mut Vec<Block>, used: usize) {
-    let groups = nodes.len() / TREES;
-    for j in 0..groups {
-        nodes.copy_within(j * TREES..j * TREES + used, j * used);
+/// Keeps the blocks of the first `lanes` of every eight, at the start.
+fn drop_absent_lanes(nodes: &mut [Block], lanes: usize) {
+    for j in 0..nodes.len() / TREES {
+        nodes.copy_within(j * TREES..j * TREES + lanes, j * lanes);
     }
-    nodes.truncate(groups * used);
 }
 
 impl CotSender for Ferret<SenderHalf> {

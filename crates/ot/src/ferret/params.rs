@@ -54,22 +54,38 @@ impl Set {
         self.log_secret() - 6
     }
 
-    /// COTs an iteration makes.
+    /// LPN instances run side by side (1 or 4): a local choice of speed, but an agreement constant. One
+    /// instance for the smallest set, which starts a session, and where four secrets overflow the cache.
     #[must_use]
-    pub const fn made(self) -> usize {
-        self.trees() << self.depth()
+    pub const fn instances(self) -> usize {
+        match self {
+            Self::K17 => 4,
+            Self::K16 | Self::K18 | Self::K19 => 1,
+        }
     }
 
-    /// COTs an iteration consumes: the LPN secret and the trees' OTs.
+    /// COTs an iteration makes, all instances together.
+    #[must_use]
+    pub const fn made(self) -> usize {
+        (self.trees() * self.instances()) << self.depth()
+    }
+
+    /// COTs an iteration consumes: the LPN secrets and the trees' OTs.
     #[must_use]
     pub const fn seed(self) -> usize {
-        (1 << self.log_secret()) + self.trees() * self.depth() as usize
+        self.instances() * ((1 << self.log_secret()) + self.trees() * self.depth() as usize)
+    }
+
+    /// COTs an iteration hands out: those made less the seed of the next.
+    #[must_use]
+    pub const fn handed_out(self) -> usize {
+        self.made() - self.seed()
     }
 
     /// Bits an iteration sends.
     #[must_use]
     pub const fn bits(self) -> u64 {
-        self.trees() as u64 * (self.depth() as u64 - 1) * 128
+        (self.instances() * self.trees()) as u64 * (self.depth() as u64 - 1) * 128
     }
 
     /// The set that serves a demand of `cots` COTs in one direction: the smallest that makes them in a

@@ -1,0 +1,57 @@
+//! Blocks aligned to cache lines.
+
+use std::ops::{Deref, DerefMut};
+
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::Block;
+
+/// Four blocks: one cache line.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Zeroize)]
+struct Line([Block; 4]);
+
+/// A fixed number of blocks, the first at the start of a cache line, so that four blocks from a multiple
+/// of four on are one line. Zeroised when dropped.
+#[derive(ZeroizeOnDrop)]
+pub struct Lines {
+    lines: Vec<Line>,
+    len: usize,
+}
+
+impl Lines {
+    /// `len` zero blocks.
+    #[must_use]
+    pub fn zeros(len: usize) -> Self {
+        Self { lines: vec![Line([Block::ZERO; 4]); len.div_ceil(4)], len }
+    }
+}
+
+impl Deref for Lines {
+    type Target = [Block];
+
+    fn deref(&self) -> &[Block] {
+        // SAFETY: a Line is exactly four Blocks without padding, and `len` of them exist.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
+    }
+}
+
+impl DerefMut for Lines {
+    fn deref_mut(&mut self) -> &mut [Block] {
+        // SAFETY: as in `deref`; every bit pattern is a Block.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_start_at_a_cache_line() {
+        let mut lines = Lines::zeros(9);
+        lines[8] = Block(1);
+        assert_eq!((lines.len(), lines.as_ptr() as usize % 64), (9, 0));
+        assert!(lines[8] == Block(1) && lines[0] == Block::ZERO);
+    }
+}
