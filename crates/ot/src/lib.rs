@@ -18,6 +18,7 @@
 
 mod base;
 pub mod convert;
+mod correlated;
 mod cost;
 mod engine;
 mod error;
@@ -28,6 +29,7 @@ mod session;
 pub mod testing;
 mod trees;
 
+pub use correlated::CorrelatedBatch;
 pub use cost::{Cost, PhasedCost};
 pub use error::OtError;
 pub use session::{Ot, OtConfig, OtStats};

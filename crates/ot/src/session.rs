@@ -61,10 +61,10 @@ pub struct OtStats {
 /// counts. By convention the client sends first. An error leaves the two ends out of step: drop both.
 pub struct Ot {
     role: Role,
-    sender: Box<dyn CotSender>,
-    receiver: Box<dyn CotReceiver>,
-    sent: u64,
-    received: u64,
+    pub(crate) sender: Box<dyn CotSender>,
+    pub(crate) receiver: Box<dyn CotReceiver>,
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
     /// Every PPRF tree, both directions together.
     scratch: Zeroizing<Vec<Block>>,
 }
@@ -269,10 +269,11 @@ impl Ot {
             let used = TREES.min(count - first);
             let points = grow(self, used, &mut cots[..used * depth as usize], nodes)?;
             for (t, &point) in points[..used].iter().enumerate() {
-                for (leaf, row) in nodes.chunks_exact(TREES).zip(rows.chunks_exact_mut(width)) {
-                    for (j, block) in row.iter_mut().enumerate() {
-                        *block = leaf[t] ^ Block(j as u128);
-                    }
+                match width {
+                    1 => spread::<1>(nodes, t, rows),
+                    2 => spread::<2>(nodes, t, rows),
+                    4 => spread::<4>(nodes, t, rows),
+                    _ => spread_any(nodes, t, rows, width),
                 }
                 ccr(rows);
                 visit(first + t, point, rows);
@@ -280,6 +281,25 @@ impl Ot {
         }
         self.scratch = scratch;
         Ok(())
+    }
+}
+
+/// `rows[j·W + b] = (leaf j of tree t) ⊕ b`: distinct hash inputs for every block of a row.
+fn spread<const W: usize>(nodes: &[Block], t: usize, rows: &mut [Block]) {
+    for (leaves, row) in nodes.as_chunks::<TREES>().0.iter().zip(rows.as_chunks_mut::<W>().0) {
+        let leaf = leaves[t % TREES];
+        for (b, block) in row.iter_mut().enumerate() {
+            *block = leaf ^ Block(b as u128);
+        }
+    }
+}
+
+/// [`spread`] for any width.
+fn spread_any(nodes: &[Block], t: usize, rows: &mut [Block], width: usize) {
+    for (leaves, row) in nodes.chunks_exact(TREES).zip(rows.chunks_exact_mut(width)) {
+        for (b, block) in row.iter_mut().enumerate() {
+            *block = leaves[t] ^ Block(b as u128);
+        }
     }
 }
 

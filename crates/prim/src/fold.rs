@@ -167,13 +167,39 @@ fn fold_sized(rows: &mut [u64], k: u32, kind: Move) {
 fn fold<const W: usize>(rows: &mut [u64], k: u32, kind: Move) {
     for bit in (0..k).rev() {
         let (low, high) = rows.split_at_mut(W << bit);
-        for (to, from) in low.chunks_exact_mut(W).zip(high.chunks_exact(W)) {
-            let (Some(to), Some(from)) = (to.first_chunk_mut::<W>(), from.first_chunk::<W>())
-            else {
-                continue;
-            };
-            xor_moved(to, from, k, kind, bit);
+        let (low, high) = (low.as_chunks_mut::<W>().0, high.as_chunks::<W>().0);
+        // Whole-word steps are spelled out, so that each becomes a fixed shuffle.
+        match bit {
+            6 => fold_words::<W, 1>(low, high, kind),
+            7 => fold_words::<W, 2>(low, high, kind),
+            8 => fold_words::<W, 4>(low, high, kind),
+            _ if kind == Move::Xor => fold_rows(low, high, |to, from| xor_moved(to, from, k, Move::Xor, bit)),
+            _ => fold_rows(low, high, |to, from| xor_moved(to, from, k, Move::RotateDown, bit)),
         }
+    }
+}
+
+#[inline(always)]
+fn fold_words<const W: usize, const STEP: usize>(low: &mut [[u64; W]], high: &[[u64; W]], kind: Move) {
+    if kind == Move::Xor {
+        fold_rows(low, high, |to, from| {
+            for w in 0..W {
+                to[w] ^= from[(w ^ STEP) % W];
+            }
+        });
+    } else {
+        fold_rows(low, high, |to, from| {
+            for w in 0..W {
+                to[w] ^= from[(w + STEP) % W];
+            }
+        });
+    }
+}
+
+#[inline(always)]
+fn fold_rows<const W: usize>(low: &mut [[u64; W]], high: &[[u64; W]], step: impl Fn(&mut [u64; W], &[u64; W])) {
+    for (to, from) in low.iter_mut().zip(high) {
+        step(to, from);
     }
 }
 

@@ -1,0 +1,62 @@
+//! Correlated OTs as they are made, for measuring how fast that is.
+//!
+//! A Δ-correlated block must not serve as a pad, so none leaves this type: all that can be done with a batch is to make it,
+//! overwrite it, and, where both ends are in one process, compare it with the other.
+
+use volvelle_net::Channel;
+use volvelle_prim::Block;
+use zeroize::Zeroizing;
+
+use crate::{Ot, OtError};
+
+/// One party's end of a batch of correlated OTs: `q`, or `q ⊕ x·Δ` with `x` in bit 0.
+pub struct CorrelatedBatch {
+    blocks: Zeroizing<Vec<Block>>,
+    /// At the sender.
+    delta: Option<Zeroizing<Block>>,
+}
+
+impl CorrelatedBatch {
+    /// Room for `count` OTs.
+    #[must_use]
+    pub fn new(count: usize) -> Self {
+        Self { blocks: Zeroizing::new(vec![Block::ZERO; count]), delta: None }
+    }
+
+    /// Fills the batch as OT sender.
+    ///
+    /// # Errors
+    /// [`OtError::Net`].
+    pub fn send(&mut self, ch: &mut Channel, ot: &mut Ot) -> Result<(), OtError> {
+        self.delta = Some(Zeroizing::new(ot.sender.delta()));
+        ot.sender.extend(ch, &mut self.blocks)?;
+        ot.sent += self.blocks.len() as u64;
+        Ok(())
+    }
+
+    /// Fills the batch as OT receiver.
+    ///
+    /// # Errors
+    /// [`OtError::Net`].
+    pub fn receive(&mut self, ch: &mut Channel, ot: &mut Ot) -> Result<(), OtError> {
+        self.delta = None;
+        ot.receiver.extend(ch, &mut self.blocks)?;
+        ot.received += self.blocks.len() as u64;
+        Ok(())
+    }
+
+    /// How many OTs of the two ends do not belong together: all, unless one end has sent and the other received.
+    #[must_use]
+    pub fn mismatches(&self, other: &Self) -> usize {
+        let (sender, receiver) = if self.delta.is_some() { (self, other) } else { (other, self) };
+        let Some(delta) = &sender.delta else { return self.blocks.len() };
+        if receiver.delta.is_some() || sender.blocks.len() != receiver.blocks.len() {
+            return self.blocks.len();
+        }
+        let apart = |(q, r): &(&Block, &Block)| {
+            let choice = Block(u128::from(r.lsb()).wrapping_neg());
+            (**q ^ **r) != (choice & **delta)
+        };
+        sender.blocks.iter().zip(receiver.blocks.iter()).filter(apart).count()
+    }
+}
