@@ -1,0 +1,92 @@
+//! What this crate's tests share: two parties in threads on ideal OTs, with the meter checked against the stated cost.
+
+use volvelle_net::testing::run_pair;
+use volvelle_net::{Channel, Phase, Role};
+use volvelle_ot::{Cost, Ot, PhasedCost};
+use volvelle_prim::{BitVec, Block, Prg};
+
+use crate::error::ArithError;
+use crate::ring::Ring;
+
+/// Batch sizes around the word and byte limits.
+pub(crate) const BATCHES: [usize; 6] = [1, 7, 64, 65, 129, 1000];
+
+/// Ring sizes of the random tests.
+pub(crate) const RINGS: [u32; 6] = [7, 8, 16, 32, 37, 64];
+
+pub(crate) fn prg(seed: usize) -> Prg {
+    Prg::from_seed(Block(seed as u128))
+}
+
+pub(crate) fn xor(x: &BitVec, y: &BitVec) -> BitVec {
+    let mut out = x.clone();
+    out.xor_assign(y);
+    out
+}
+
+pub(crate) fn add(ring: Ring, x: &[u64], y: &[u64]) -> Vec<u64> {
+    x.iter().zip(y).map(|(&x, &y)| ring.add(x, y)).collect()
+}
+
+/// Which of a pair a party gets.
+#[derive(Clone, Copy)]
+pub(crate) struct Side(Role);
+
+impl Side {
+    pub fn pick<T>(self, pair: &(T, T)) -> &T {
+        match self.0 {
+            Role::Client => &pair.0,
+            Role::Server => &pair.1,
+        }
+    }
+
+    pub fn words(self, pair: &(Vec<u64>, Vec<u64>)) -> &[u64] {
+        self.pick::<Vec<u64>>(pair)
+    }
+
+    pub fn role(self) -> Role {
+        self.0
+    }
+}
+
+/// Runs `prepare` and `run` at both parties; panics unless the meter shows `cost`, to the bit and round.
+pub(crate) fn both<P, T: Send>(
+    cost: PhasedCost,
+    prepare: impl Fn(&mut Channel, &mut Ot) -> Result<P, ArithError> + Sync,
+    run: impl Fn(&mut Channel, P, Side) -> Result<T, ArithError> + Sync,
+) -> (T, T) {
+    let (mut client_ot, mut server_ot) = volvelle_ot::testing::ideal_pair(7);
+    let party = |ch: &mut Channel, ot: &mut Ot| {
+        ch.set_phase(Phase::Preprocessing);
+        let prepared = prepare(ch, ot).unwrap();
+        check_cots(ot, cost.prep);
+        ch.flush().unwrap();
+        ch.set_phase(Phase::Online);
+        let side = Side(ch.role());
+        let out = run(ch, prepared, side).unwrap();
+        ch.flush().unwrap();
+        check(ch, Phase::Preprocessing, cost.prep);
+        check(ch, Phase::Online, cost.online);
+        out
+    };
+    run_pair(|ch| party(ch, &mut client_ot), |ch| party(ch, &mut server_ot))
+}
+
+fn check(ch: &Channel, phase: Phase, cost: Cost) {
+    let traffic = ch.meter().phase(phase);
+    let (sent, received) = match ch.role() {
+        Role::Client => (cost.client_bits, cost.server_bits),
+        Role::Server => (cost.server_bits, cost.client_bits),
+    };
+    assert_eq!((traffic.sent * 8, traffic.received * 8), (sent, received), "bits sent and received in {phase:?}");
+    assert_eq!(traffic.rounds, cost.rounds, "rounds in {phase:?}");
+}
+
+fn check_cots(ot: &Ot, cost: Cost) {
+    let stats = ot.stats();
+    let (sent, received) = match ot.role() {
+        Role::Client => (cost.cots_client, cost.cots_server),
+        Role::Server => (cost.cots_server, cost.cots_client),
+    };
+    assert_eq!((stats.consumed_send, stats.consumed_recv), (sent, received), "OTs as sender and receiver");
+}

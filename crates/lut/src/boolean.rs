@@ -1,0 +1,116 @@
+//! Lookup with XOR-shared outputs (design §4.3).
+//!
+//! One-hot shares `e_C ⊕ e_S` at `r`, index `i` shared by XOR or mod `n`. Where outputs are XOR-shared there is no
+//! sign to mend: each party XORs the entries that its own rows select.
+//!
+//! ```text
+//!     C                                                S
+//!     share of i ⊕ r            (k bits)  ────────▶
+//!                                         ◀────────  share of i ⊕ r            (k bits)
+//!     both know m = i ⊕ r; the output is ⊕ e_j·T_(j⊕m)
+//! ```
+//!
+//! Rounds: 1. Bits: `2k`, both parties, whatever the number and width of the tables.
+//!
+//! Security (semi-honest): `m` is uniform and independent of `i`.
+
+use std::ops::Range;
+
+use volvelle_net::{Channel, Label};
+use volvelle_ot::Cost;
+use volvelle_prim::fold::row_words;
+use volvelle_prim::select;
+
+use crate::exchange::{ONLINE_CHUNK, Plan, Steps, exchange};
+use crate::onehot::{OneHots, Opening};
+use crate::table::Offsets;
+use crate::{LutError, Table};
+
+fn plan(log_entries: u32, batch: usize) -> Plan {
+    let largest_frame = Opening::bytes(log_entries, ONLINE_CHUNK);
+    Plan { batch, chunk: ONLINE_CHUNK, steps: 1, largest_frame }
+}
+
+/// What the online phase sends for a batch.
+pub(crate) fn cost(log_entries: u32, batch: usize) -> Cost {
+    let bits = 8 * Opening::bytes(log_entries, batch) as u64;
+    let rounds = plan(log_entries, batch).rounds();
+    Cost { client_bits: bits, server_bits: bits, rounds, ..Cost::default() }
+}
+
+/// Something read where the opened offsets point: what differs between tables of words and of bits.
+pub(crate) trait Select {
+    /// Takes in some lookups' rows and offsets.
+    fn select(&mut self, onehots: &OneHots, lookups: Range<usize>, deltas: &[u64]);
+}
+
+/// Opens the offsets of the whole batch and selects.
+pub(crate) fn open_and_select(
+    ch: &mut Channel,
+    onehots: OneHots,
+    index: &[u64],
+    reader: &mut impl Select,
+) -> Result<(), LutError> {
+    let plan = plan(onehots.log_entries(), onehots.len());
+    let opening = Opening::new(&onehots, index);
+    exchange(ch, &plan, &mut Party { onehots, opening, reader })
+}
+
+/// Looks up every index in every table.
+pub(crate) fn lookup(
+    ch: &mut Channel,
+    onehots: OneHots,
+    index: &[u64],
+    tables: &[Table],
+) -> Result<Vec<Vec<u64>>, LutError> {
+    let mut words = Words {
+        offsets: Offsets::new(onehots.index(), onehots.log_entries(), tables),
+        scratch: vec![0; row_words(onehots.log_entries())],
+        outputs: vec![vec![0; onehots.len()]; tables.len()],
+    };
+    open_and_select(ch, onehots, index, &mut words)?;
+    Ok(words.outputs)
+}
+
+struct Words {
+    offsets: Offsets,
+    scratch: Vec<u64>,
+    outputs: Vec<Vec<u64>>,
+}
+
+impl Select for Words {
+    fn select(&mut self, onehots: &OneHots, lookups: Range<usize>, deltas: &[u64]) {
+        let rows = onehots.rows(lookups.clone()).zip(deltas);
+        for (i, (row, &delta)) in lookups.zip(rows) {
+            let row = self.offsets.row(row, delta as usize, &mut self.scratch);
+            for (t, outputs) in self.outputs.iter_mut().enumerate() {
+                outputs[i] = select::xor(row, self.offsets.entries(t, delta as usize));
+            }
+        }
+    }
+}
+
+struct Party<'a, S> {
+    onehots: OneHots,
+    opening: Opening,
+    reader: &'a mut S,
+}
+
+impl<S: Select> Steps for Party<'_, S> {
+    fn label(&self, _: usize) -> Label {
+        Opening::LABEL
+    }
+
+    fn incoming(&self, _: usize, count: usize) -> usize {
+        Opening::bytes(self.onehots.log_entries(), count)
+    }
+
+    fn make(&mut self, _: usize, lookups: Range<usize>, frame: &mut Vec<u8>) {
+        self.opening.make(lookups, frame);
+    }
+
+    fn take(&mut self, _: usize, lookups: Range<usize>, frame: &[u8]) {
+        let deltas = self.opening.open_offsets(lookups.clone(), frame);
+        self.reader.select(&self.onehots, lookups, deltas);
+    }
+}

@@ -1,0 +1,290 @@
+//! One-hot correlations by doubling.
+//!
+//! Start from one shared random bit, `e = (1 ⊕ b_0, b_0)`, and go from length `w = 2^i` to `2w` with a
+//! fresh shared random bit `b_i`: `e' = (e ⊕ b_i·e) ‖ (b_i·e)`. Then `e` is one-hot at `r = Σ 2^i b_i`.
+//! The product's cross terms cost one random OT each *whose choice bit is the random bit itself*:
+//! the sender, with pads `r_0, r_1` and share `e_A`, sends `r_0 ⊕ r_1 ⊕ e_A` (`w` bits) and takes `r_0`; the
+//! receiver with choice `b_B` takes `r_{b_B} ⊕ b_B·message`, and the two add up to `b_B·e_A`.
+//! For an additively shared index, further bits of the same pads of the OTs with `C` as sender give
+//! additive shares of `r` ([`position`]).
+//!
+//! ```text
+//!     C                                                        S
+//!     random OTs: k with C as sender (k − 1 if the index is boolean), k − 1 with S as sender
+//!     step i = 1 … k − 1:
+//!       r_0 ⊕ r_1 ⊕ e_C       (2^i bits)  ────────▶
+//!                                         ◀────────  r_0 ⊕ r_1 ⊕ e_S       (2^i bits)
+//!     with step 1, for an additively shared index:
+//!       p_0 − p_1 + b_C,i  (k−1−i bits, i = 0 … k−2)  ────────▶
+//! ```
+//!
+//! Rounds: `k − 1`. Bits, both parties: `2(n − 2)`, and `k(k−1)/2` more for an additively shared index.
+//! Where `k = 1` nothing is sent and no OT is used.
+//!
+//! Security (semi-honest): every message is the sender's secret masked by `r_0 ⊕ r_1` (or `p_0 − p_1`), of
+//! which the receiver knows one half and the other is a fresh random-OT pad: uniform bits simulate it.
+//! The bits `b` themselves are never sent.
+//!
+//! OTs are drawn chunk by chunk, all of one direction and then all of the other, and only what is needed
+//! of the pads is kept: the masking difference, and one fold of both directions' shares.
+
+mod lanes;
+mod position;
+
+use std::ops::Range;
+
+use volvelle_net::{Channel, Label, Role};
+use volvelle_ot::{Cost, Ot};
+use volvelle_prim::fold::row_words;
+use volvelle_prim::{Block, Prg};
+use zeroize::{Zeroize, Zeroizing};
+
+use self::position::{Layout, Position};
+use crate::exchange::{Plan, Steps, append_words, exchange, ranges, read_words};
+use crate::onehot::OneHots;
+use crate::{Index, LutError};
+
+const LABEL: Label = Label::new("lut/doubling");
+
+/// What doubling sends and consumes for a batch.
+pub(crate) fn cost(log_entries: u32, index: Index, batch: usize) -> Cost {
+    let layout = Layout::new(log_entries, index);
+    let vectors: u64 = (1..log_entries).map(|i| 8 * (batch << i).div_ceil(8) as u64).sum();
+    let ots = u64::from(log_entries - 1) * batch as u64;
+    Cost {
+        client_bits: vectors + 8 * layout.bytes(batch) as u64,
+        server_bits: vectors,
+        rounds: plan(log_entries, index, batch).rounds(),
+        cots_client: ots + if layout.any() { batch as u64 } else { 0 },
+        cots_server: ots,
+    }
+}
+
+/// Lookups a frame: as many as keep a step's working set in the second-level cache; a multiple of
+/// 64, so that chunks start at whole words. An agreement parameter.
+const fn chunk(log_entries: u32) -> usize {
+    if log_entries <= 7 { 8192 } else { 1 << (20 - log_entries) }
+}
+
+fn plan(log_entries: u32, index: Index, batch: usize) -> Plan {
+    let chunk = chunk(log_entries);
+    let widest = (chunk << (log_entries - 1)).div_ceil(8);
+    let products = Layout::new(log_entries, index).bytes(chunk);
+    let steps = log_entries as usize - 1;
+    Plan { batch, chunk, steps, largest_frame: widest + products }
+}
+
+/// What one step needs for the whole batch, as batches of vectors of `2^i` bits.
+struct Level {
+    /// Own share of the vectors before the step; the last level's, after all steps.
+    e: Zeroizing<Vec<u64>>,
+    /// `r_0 ⊕ r_1` of the OTs sent.
+    mask: Zeroizing<Vec<u64>>,
+    /// `r_0` of the OTs sent ⊕ the pads received.
+    fold: Zeroizing<Vec<u64>>,
+    /// Own bits `b_i`, one a lookup.
+    bits: Zeroizing<Vec<u64>>,
+}
+
+/// One party in the middle of making a batch.
+pub(crate) struct Doubling {
+    role: Role,
+    log_entries: u32,
+    index: Index,
+    batch: usize,
+    layout: Layout,
+    position: Position,
+    /// Levels `i = 0 … k`. Level 0 has only its bits, level `k` only its vectors.
+    levels: Vec<Level>,
+    received: Vec<u64>,
+}
+
+fn zeros<T: Clone + Default + Zeroize>(len: usize) -> Zeroizing<Vec<T>> {
+    Zeroizing::new(vec![T::default(); len])
+}
+
+/// Words of level `i` that belong to some lookups.
+fn words(i: u32, lookups: &Range<usize>) -> Range<usize> {
+    let start = lanes::words(lookups.start, 1 << i);
+    start..start + lanes::words(lookups.len(), 1 << i)
+}
+
+impl Doubling {
+    /// Starts a batch: draws what is not drawn by OTs.
+    pub fn new(role: Role, log_entries: u32, index: Index, batch: usize, prg: &mut Prg) -> Self {
+        let level = |i: u32| {
+            let vectors = if i == 0 { 0 } else { lanes::words(batch, 1 << i) };
+            let masks = if i == log_entries { 0 } else { vectors };
+            let bits = if i == log_entries { 0 } else { lanes::words(batch, 1) };
+            Level { e: zeros(vectors), mask: zeros(masks), fold: zeros(masks), bits: zeros(bits) }
+        };
+        let mut party = Self {
+            role,
+            log_entries,
+            index,
+            batch,
+            layout: Layout::new(log_entries, index),
+            position: Position::new(role, log_entries, index, batch),
+            levels: (0..=log_entries).map(level).collect(),
+            received: Vec::new(),
+        };
+        // The server's b_0 is the choice of an OT where there is one for it.
+        if role == Role::Client || !party.layout.any() {
+            let mut bits = zeros(batch);
+            prg.fill_bytes(&mut bits);
+            bits.iter_mut().for_each(|b| *b &= 1);
+            party.set_bits(0, 0..batch, &bits);
+        }
+        party
+    }
+
+    /// Draws the random OTs of one direction, and keeps what is needed of them.
+    pub fn draw(&mut self, ch: &mut Channel, ot: &mut Ot, sender: Role) -> Result<(), LutError> {
+        let products = sender == Role::Client && self.layout.any();
+        let widest = chunk(self.log_entries).min(self.batch) * self.width(self.log_entries - 1, products);
+        let (mut zero, mut one) = (zeros(widest), zeros(widest));
+        let mut choices = zeros(chunk(self.log_entries).min(self.batch));
+        for lookups in ranges(self.batch, chunk(self.log_entries)) {
+            for i in u32::from(!products)..self.log_entries {
+                let width = self.width(i, products);
+                let (zero, one) = (&mut zero[..lookups.len() * width], &mut one[..lookups.len() * width]);
+                if self.role == sender {
+                    ot.send_random(ch, width, zero, one)?;
+                    self.keep_sent(i, lookups.clone(), width, zero, one);
+                } else {
+                    let choices = &mut choices[..lookups.len()];
+                    ot.recv_random(ch, width, choices, zero)?;
+                    self.keep_received(i, lookups.clone(), width, choices, zero, products);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Blocks of a pad of level `i`: for the vector, then for the product.
+    fn width(&self, i: u32, products: bool) -> usize {
+        let product = if products { self.layout.bits(i) as usize } else { 0 };
+        (vector_bits(i) + product).div_ceil(128)
+    }
+
+    fn set_bits(&mut self, i: u32, lookups: Range<usize>, bits: &[u8]) {
+        lanes::pack_bits(bits, &mut self.levels[i as usize].bits[words(0, &lookups)]);
+        self.position.set_bits(i, lookups, bits);
+    }
+
+    fn keep_sent(
+        &mut self,
+        i: u32,
+        lookups: Range<usize>,
+        width: usize,
+        zero: &[Block],
+        one: &mut [Block],
+    ) {
+        if self.role == Role::Client && self.layout.bits(i) > 0 {
+            self.position.keep_sent(i, lookups.clone(), vector_bits(i), (zero, one), width);
+        }
+        if i > 0 {
+            let level = &mut self.levels[i as usize];
+            lanes::xor_pads(zero, width, 1 << i, &mut level.fold[words(i, &lookups)]);
+            one.iter_mut().zip(zero).for_each(|(one, &zero)| *one ^= zero);
+            lanes::xor_pads(one, width, 1 << i, &mut level.mask[words(i, &lookups)]);
+        }
+    }
+
+    fn keep_received(
+        &mut self,
+        i: u32,
+        lookups: Range<usize>,
+        width: usize,
+        choices: &[u8],
+        pads: &[Block],
+        products: bool,
+    ) {
+        self.set_bits(i, lookups.clone(), choices);
+        if products && self.layout.bits(i) > 0 {
+            self.position.keep_received(i, lookups.clone(), vector_bits(i), pads, width);
+        }
+        if i > 0 {
+            let fold = &mut self.levels[i as usize].fold[words(i, &lookups)];
+            lanes::xor_pads(pads, width, 1 << i, fold);
+        }
+    }
+
+    /// Runs the steps: all talking but the OTs.
+    pub fn run(mut self, ch: &mut Channel) -> Result<OneHots, LutError> {
+        for lookups in ranges(self.batch, chunk(self.log_entries)) {
+            let [zeroth, first, ..] = self.levels.as_mut_slice() else {
+                unreachable!("k ≥ 1, so levels 0 and 1 are there")
+            };
+            let e = &mut first.e[words(1, &lookups)];
+            let flip = self.role == Role::Client;
+            lanes::start(&zeroth.bits[words(0, &lookups)], flip, e, lookups.len());
+        }
+        let plan = plan(self.log_entries, self.index, self.batch);
+        exchange(ch, &plan, &mut self)?;
+        Ok(self.finish())
+    }
+
+    fn finish(mut self) -> OneHots {
+        let packed = std::mem::take(&mut self.levels[self.log_entries as usize].e);
+        let rows = if self.log_entries < 6 {
+            let mut rows = zeros(self.batch * row_words(self.log_entries));
+            for lookups in ranges(self.batch, chunk(self.log_entries)) {
+                let packed = &packed[words(self.log_entries, &lookups)];
+                lanes::unpack(1 << self.log_entries, packed, &mut rows[lookups]);
+            }
+            rows
+        } else {
+            packed
+        };
+        let positions = self.position.finish();
+        self.received.zeroize();
+        OneHots::new(self.log_entries, self.index, rows, positions)
+    }
+}
+
+/// Bits of the vectors at level `i`; level 0 has none.
+const fn vector_bits(i: u32) -> usize {
+    if i == 0 { 0 } else { 1 << i }
+}
+
+impl Steps for Doubling {
+    fn label(&self, _: usize) -> Label {
+        LABEL
+    }
+
+    fn incoming(&self, step: usize, count: usize) -> usize {
+        let products = step == 0 && self.role == Role::Server;
+        let products = if products { self.layout.bytes(count) } else { 0 };
+        (count << (step + 1)).div_ceil(8) + products
+    }
+
+    fn make(&mut self, step: usize, lookups: Range<usize>, frame: &mut Vec<u8>) {
+        let i = step as u32 + 1;
+        let level = &self.levels[i as usize];
+        let at = words(i, &lookups);
+        let masked = level.e[at.clone()].iter().zip(&level.mask[at]).map(|(&e, &m)| e ^ m);
+        append_words(masked, (lookups.len() << i).div_ceil(8), frame);
+        if step == 0 && self.role == Role::Client && self.layout.any() {
+            self.position.make(lookups, frame);
+        }
+    }
+
+    fn take(&mut self, step: usize, lookups: Range<usize>, frame: &[u8]) {
+        let i = step as u32 + 1;
+        let (vectors, products) = frame.split_at((lookups.len() << i).div_ceil(8));
+        if !products.is_empty() {
+            self.position.take(lookups.clone(), products);
+        }
+        read_words(vectors, &mut self.received);
+        let (level, next) = self.levels.split_at_mut(i as usize + 1);
+        let (level, next) = (&mut level[i as usize], &mut next[0].e[words(i + 1, &lookups)]);
+        let at = words(i, &lookups);
+        let bits = &level.bits[words(0, &lookups)];
+        lanes::double(1 << i, &level.e[at.clone()], bits, &level.fold[at], &self.received, next);
+        if lookups.end == self.batch {
+            // The last frame of this step, whose own frames have all left: free its memory.
+            *level = Level { e: zeros(0), mask: zeros(0), fold: zeros(0), bits: zeros(0) };
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What can go wrong in a lookup.
+
+use thiserror::Error;
+use volvelle_net::NetError;
+use volvelle_ot::OtError;
+
+/// Error of a table lookup or of its preprocessing.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LutError {
+    /// The peer, or the link to it, failed.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// Oblivious transfer failed.
+    #[error(transparent)]
+    Ot(#[from] OtError),
+    /// A batch of no lookups.
+    #[error("a batch must hold at least one lookup")]
+    EmptyBatch,
+    /// A table size out of range.
+    #[error("a table must have 2^k entries with k in 1..={max}, got k = {got}", max = crate::MAX_LOG_ENTRIES)]
+    LogEntries {
+        /// The `k` that was asked for.
+        got: u32,
+    },
+    /// A number of entries that is not a power of two in range.
+    #[error("a table must have 2, 4, … 2^{max} entries, got {got}", max = crate::MAX_LOG_ENTRIES)]
+    Entries {
+        /// The number of entries given.
+        got: usize,
+    },
+    /// A word width out of range.
+    #[error("table entries must have 1..=64 bits, got {got}")]
+    Bits {
+        /// The width that was asked for.
+        got: u32,
+    },
+    /// An entry that does not fit its table's width.
+    #[error("table entry {position} does not fit {bits} bits")]
+    EntryTooWide {
+        /// Where it stands.
+        position: usize,
+        /// The table's width.
+        bits: u32,
+    },
+    /// Another number of tables than the lookups were prepared for.
+    #[error("the lookups were prepared for {expected} tables, got {got}")]
+    TableCount {
+        /// Prepared for.
+        expected: usize,
+        /// Given.
+        got: usize,
+    },
+    /// A table of another size than the lookups were prepared for.
+    #[error("the lookups were prepared for tables of {expected} entries, table {table} has {got}")]
+    TableEntries {
+        /// Which table.
+        table: usize,
+        /// Prepared for.
+        expected: usize,
+        /// Given.
+        got: usize,
+    },
+    /// A table of another width than the lookups were prepared for.
+    #[error("the lookups were prepared for {expected}-bit entries in table {table}, got {got}-bit ones")]
+    TableBits {
+        /// Which table.
+        table: usize,
+        /// Prepared for.
+        expected: u32,
+        /// Given.
+        got: u32,
+    },
+    /// Another number of indices than lookups prepared.
+    #[error("{expected} lookups were prepared, got {got} indices")]
+    BatchLength {
+        /// Prepared.
+        expected: usize,
+        /// Given.
+        got: usize,
+    },
+    /// A lookup of another kind than prepared.
+    #[error("the lookups were prepared for {expected} outputs, asked for {got} ones")]
+    OutputKind {
+        /// Prepared for.
+        expected: &'static str,
+        /// Asked for.
+        got: &'static str,
+    },
+    /// An unknown protocol name.
+    #[error("unknown lookup protocol `{got}`, expected one of rotation, doubling, splut")]
+    UnknownProtocol {
+        /// The name given.
+        got: String,
+    },
+}

@@ -1,0 +1,63 @@
+//! Private table lookup.
+//!
+//! Two parties share an index and hold a public table; they come to share the entry, and neither learns index or
+//! entry. A lookup consumes a *one-hot correlation*, prepared before the index is known; how it was made
+//! ([`Generator`]) and how it is used are independent:
+//!
+//! | module | what it does | rounds | bits, both parties |
+//! |---|---|---|---|
+//! | `onehot` | the correlation itself, and the opening of offsets | | |
+//! | `rotation` | makes it by a punctured PRF (ROTL) | 1 | `128·(k − 1) + n` |
+//! | `doubling` | makes it by random OTs | `k − 1` | `2(n − 2) + k(k−1)/2` |
+//! | `arithmetic`, `sign` | additively shared outputs of `l` bits | 2 | `2k + 2(l − 1)`; 2 in preprocessing |
+//! | `boolean`, `bits` | XOR-shared outputs, words or bits | 1 | `2k` |
+//! | [`SpLut`](SpLut) | the baseline, without one-hot correlations | 2 | `k + n·l` |
+//!
+//! (`n = 2^k` entries; rounds are for a whole batch, bits for a lookup, OT generation excluded.)
+//!
+//! ```
+//! use volvelle_lut::{Generator, Index, Lookups, Output, Shape, Table};
+//! # use volvelle_net::testing::run_pair;
+//! # use volvelle_ot::testing::ideal_pair;
+//! // Squares of 4-bit numbers, in shares modulo 2^8.
+//! let table = Table::from_fn(4, 8, |x| x * x)?;
+//! let shape = Shape { log_entries: 4, index: Index::Arithmetic, output: Output::word(8) };
+//! # let (mut client_ot, mut server_ot) = ideal_pair(1);
+//! # let (client, server) = run_pair(
+//! #     |ch| -> Result<_, volvelle_lut::LutError> {
+//! # let (ot, table) = (&mut client_ot, table.clone());
+//! // The client's side, and with its own shares the server's; the index 11 is shared as 14 + 13 mod 16.
+//! let prepared = Lookups::prepare(ch, ot, Generator::Doubling, &shape, 1)?;
+//! let outputs = prepared.lookup(ch, &[14], &[table])?;
+//! # Ok(outputs) },
+//! #     |ch| -> Result<_, volvelle_lut::LutError> {
+//! #         let prepared = Lookups::prepare(ch, &mut server_ot, Generator::Doubling, &shape, 1)?;
+//! #         prepared.lookup(ch, &[13], &[table.clone()]) },
+//! # );
+//! # let (client, server) = (client?, server?);
+//! // Opened, the two parties' shares are the entry.
+//! assert_eq!((client[0][0] + server[0][0]) % 256, 121);
+//! # Ok::<(), volvelle_lut::LutError>(())
+//! ```
+
+mod arithmetic;
+mod bits;
+mod boolean;
+mod doubling;
+mod error;
+mod exchange;
+mod lookups;
+mod onehot;
+mod rotation;
+mod shape;
+mod sign;
+mod splut;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use error::LutError;
+pub use lookups::Lookups;
+pub use shape::{Generator, Index, MAX_LOG_ENTRIES, Output, Protocol, Shape};
+pub use splut::SpLut;
+pub use table::{BitTable, Table};

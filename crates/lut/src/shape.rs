@@ -1,0 +1,182 @@
+//! What is looked up: sizes, kinds of shares, names of protocols.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::LutError;
+
+/// Largest `k` of a table with `2^k` entries.
+pub const MAX_LOG_ENTRIES: u32 = 12;
+
+/// How the index is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Index {
+    /// Additively, modulo the number of entries.
+    Arithmetic,
+    /// Bit by bit, by XOR.
+    Boolean,
+}
+
+impl Index {
+    /// The index that two shares stand for, in a table of `2^log_entries` entries.
+    #[inline]
+    #[must_use]
+    pub fn join(self, a: u64, b: u64, log_entries: u32) -> u64 {
+        let joined = match self {
+            Self::Arithmetic => a.wrapping_add(b),
+            Self::Boolean => a ^ b,
+        };
+        joined & volvelle_prim::mask(log_entries)
+    }
+
+    /// The share that joins with `b` to `a`: `a − b`, or `a ⊕ b`.
+    #[inline]
+    #[must_use]
+    pub fn split(self, a: u64, b: u64, log_entries: u32) -> u64 {
+        let share = match self {
+            Self::Arithmetic => a.wrapping_sub(b),
+            Self::Boolean => a ^ b,
+        };
+        share & volvelle_prim::mask(log_entries)
+    }
+}
+
+impl fmt::Display for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Arithmetic => "arithmetic",
+            Self::Boolean => "boolean",
+        })
+    }
+}
+
+/// How one-hot correlations are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Generator {
+    /// Secret-shared rotation by a punctured PRF: one round, `128·(k − 1) + n` bits, `n²/128` AES.
+    Rotation,
+    /// Doubling a one-hot vector by random OTs: `k − 1` rounds, about `2n` bits, next to no computing.
+    Doubling,
+}
+
+/// A whole way of looking up, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// One-hot correlations by [`Generator::Rotation`].
+    Rotation,
+    /// One-hot correlations by [`Generator::Doubling`].
+    Doubling,
+    /// The baseline: 1-of-n OT of the masked table, [`SpLut`](crate::SpLut).
+    SpLut,
+}
+
+impl Protocol {
+    /// Every protocol, in the order in which they are documented.
+    pub const ALL: [Self; 3] = [Self::Rotation, Self::Doubling, Self::SpLut];
+
+    /// The name used on command lines and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rotation => "rotation",
+            Self::Doubling => "doubling",
+            Self::SpLut => "splut",
+        }
+    }
+
+    /// The generator of its one-hot correlations, if it uses any.
+    #[must_use]
+    pub const fn generator(self) -> Option<Generator> {
+        match self {
+            Self::Rotation => Some(Generator::Rotation),
+            Self::Doubling => Some(Generator::Doubling),
+            Self::SpLut => None,
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Protocol {
+    type Err = LutError;
+
+    fn from_str(name: &str) -> Result<Self, LutError> {
+        Self::ALL
+            .into_iter()
+            .find(|p| p.name() == name)
+            .ok_or_else(|| LutError::UnknownProtocol { got: name.to_owned() })
+    }
+}
+
+/// How the outputs are shared, which decides what must be prepared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Output {
+    /// Additive shares. One entry for each table read at an index: the bits `l` of its words and of
+    /// the ring `Z_{2^l}` that its outputs are shared in.
+    Arithmetic {
+        /// Bits of each table's words, `1..=64`.
+        words: Vec<u32>,
+    },
+    /// XOR shares, of words or single bits, from any number of tables.
+    Xor,
+}
+
+impl Output {
+    /// Additive shares of words of one table.
+    #[must_use]
+    pub fn word(bits: u32) -> Self {
+        Self::Arithmetic { words: vec![bits] }
+    }
+
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Arithmetic { .. } => "additively shared",
+            Self::Xor => "XOR-shared",
+        }
+    }
+}
+
+/// The shape of a lookup.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// `k`, where tables have `n = 2^k` entries; `1..=`[`MAX_LOG_ENTRIES`].
+    pub log_entries: u32,
+    /// How the index is shared.
+    pub index: Index,
+    /// How the output is shared.
+    pub output: Output,
+}
+
+impl Shape {
+    /// Checks that sizes are in range.
+    pub(crate) fn check(&self) -> Result<(), LutError> {
+        check_log_entries(self.log_entries)?;
+        if let Output::Arithmetic { words } = &self.output {
+            if words.is_empty() {
+                return Err(LutError::TableCount { expected: 1, got: 0 });
+            }
+            words.iter().try_for_each(|&bits| check_bits(bits))?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn check_log_entries(log_entries: u32) -> Result<(), LutError> {
+    if (1..=MAX_LOG_ENTRIES).contains(&log_entries) {
+        Ok(())
+    } else {
+        Err(LutError::LogEntries { got: log_entries })
+    }
+}
+
+pub(crate) fn check_bits(bits: u32) -> Result<(), LutError> {
+    if (1..=64).contains(&bits) { Ok(()) } else { Err(LutError::Bits { got: bits }) }
+}
+
+pub(crate) fn check_batch(batch: usize) -> Result<(), LutError> {
+    if batch == 0 { Err(LutError::EmptyBatch) } else { Ok(()) }
+}

@@ -1,0 +1,258 @@
+//! The sign of an additive lookup, and its product with the selected entries.
+//!
+//! Summing table entries under `e_C` with plus and under `e_S` with minus gives `±T_i`: plus if the one that `e_C ⊕ e_S` has at the
+//! looked-up place is in `e_C`. As `|e_C| − |e_S|` is that sign, ±1, and odd, its bit 1 is `β = β_C ⊕ β_S` with `β_C` bit 1 of `|e_C|`
+//! and `β_S` bit 1 of `−|e_S|`, no carry between them: known in preprocessing, without talking (ROTL, PoPETs 2026, §5.2).
+//!
+//! The output is `z·(1 − 2β) = u + v − 2·β_S·u − 2·β_C·v`, where `z = z_C + z_S`, `u = z_C(1 − 2β_C)`, `v = z_S(1 − 2β_S)`. Each product takes one OT whose
+//! choice is fixed to `β` in preprocessing. Both are doubled, so they are needed modulo `2^(l−1)` only:
+//!
+//! ```text
+//!     preprocessing:  random OT each way, then       c_C ⊕ β_C  (1 bit)  ────────▶
+//!                                                                        ◀────────  c_S ⊕ β_S  (1 bit)
+//!     online:         s_0 − s_1 + u mod 2^(l−1)  (l − 1 bits)  ────────▶
+//!                                                              ◀────────  s'_0 − s'_1 + v mod 2^(l−1)  (l − 1 bits)
+//! ```
+//!
+//! A sender's share of a product is `−s_0`, the receiver's `s_β + β·message`. The OT pads are widened to one 64-bit word
+//! a table, so that several tables at one index share the two OTs.
+//!
+//! Preprocessing: 1 round, 2 bits, 2 OTs. Online: 1 round, `2(l − 1)` bits a table. (The design counts `2l`: it does not use
+//! that the products are doubled.)
+//!
+//! Security (semi-honest): `c ⊕ β` hides `β` behind the random choice `c`; the online messages are masked by `s_0 − s_1`, of which
+//! the receiver knows one half.
+
+use std::ops::Range;
+
+use volvelle_net::{Channel, Label, Role};
+use volvelle_ot::{Cost, Ot};
+use volvelle_prim::{Block, mask, pack};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::LutError;
+use crate::exchange::{ONLINE_CHUNK, Plan, Steps, exchange, ranges};
+use crate::onehot::OneHots;
+
+const LABEL: Label = Label::new("lut/sign-choice");
+
+/// Bits of an online message for a table of `bits`-bit words.
+pub(crate) const fn message_bits(bits: u32) -> u32 {
+    bits - 1
+}
+
+/// Whether tables of these widths need the sign at all: modulo 2, minus is plus.
+pub(crate) fn needed(words: &[u32]) -> bool {
+    words.iter().any(|&bits| message_bits(bits) > 0)
+}
+
+/// Payload bytes of an online frame.
+pub(crate) fn message_bytes(words: &[u32], count: usize) -> usize {
+    words.iter().map(|&bits| pack::packed_len(count, message_bits(bits))).sum()
+}
+
+/// What preparing the signs of a batch sends and consumes.
+pub(crate) fn prep_cost(words: &[u32], batch: usize) -> Cost {
+    if !needed(words) {
+        return Cost::default();
+    }
+    let bits = 8 * batch.div_ceil(8) as u64;
+    Cost {
+        client_bits: bits,
+        server_bits: bits,
+        rounds: plan(batch).rounds(),
+        cots_client: batch as u64,
+        cots_server: batch as u64,
+    }
+}
+
+fn plan(batch: usize) -> Plan {
+    Plan { batch, chunk: ONLINE_CHUNK, steps: 1, largest_frame: ONLINE_CHUNK / 8 }
+}
+
+/// One party's prepared signs of a batch, for tables of given word widths.
+pub(crate) struct Signs {
+    words: Vec<u32>,
+    role: Role,
+    batch: usize,
+    /// A lookup's random choice `c`, then its `β`.
+    beta: Zeroizing<Vec<u8>>,
+    /// For each table, `s_0 − s_1` of the OTs sent.
+    masks: Vec<Zeroizing<Vec<u64>>>,
+    /// For each table, `2(s_0 − s_β)`: of the OTs sent, and of those received.
+    folds: Vec<Zeroizing<Vec<u64>>>,
+}
+
+/// The word of a table in a pad.
+fn pad_word(pad: &[Block], table: usize) -> u64 {
+    (pad[table / 2].0 >> (64 * (table % 2))) as u64
+}
+
+impl Signs {
+    pub fn new(role: Role, words: &[u32], batch: usize) -> Self {
+        let per_table = || (0..words.len()).map(|_| Zeroizing::new(vec![0; batch])).collect();
+        Self {
+            words: words.to_vec(),
+            role,
+            batch,
+            beta: Zeroizing::new(vec![0; batch]),
+            masks: per_table(),
+            folds: per_table(),
+        }
+    }
+
+    /// Draws the random OTs of one direction.
+    pub fn draw(&mut self, ch: &mut Channel, ot: &mut Ot, sender: Role) -> Result<(), LutError> {
+        let width = self.words.len().div_ceil(2);
+        let blocks = ONLINE_CHUNK.min(self.batch) * width;
+        let mut zero = Zeroizing::new(vec![Block::ZERO; blocks]);
+        let mut one = zero.clone();
+        for lookups in ranges(self.batch, ONLINE_CHUNK) {
+            let zero = &mut zero[..lookups.len() * width];
+            let one = &mut one[..lookups.len() * width];
+            if self.role == sender {
+                ot.send_random(ch, width, zero, one)?;
+                self.keep_sent(lookups, zero, one, width);
+            } else {
+                ot.recv_random(ch, width, &mut self.beta[lookups.clone()], zero)?;
+                self.keep_received(lookups, zero, width);
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_sent(&mut self, lookups: Range<usize>, zero: &[Block], one: &[Block], width: usize) {
+        for (t, (masks, folds)) in self.masks.iter_mut().zip(&mut self.folds).enumerate() {
+            let out = masks[lookups.clone()].iter_mut().zip(&mut folds[lookups.clone()]);
+            let pads = zero.chunks_exact(width).zip(one.chunks_exact(width));
+            for ((mask, fold), (zero, one)) in out.zip(pads) {
+                let (zero, one) = (pad_word(zero, t), pad_word(one, t));
+                *mask = zero.wrapping_sub(one);
+                *fold = fold.wrapping_add(zero << 1);
+            }
+        }
+    }
+
+    fn keep_received(&mut self, lookups: Range<usize>, pads: &[Block], width: usize) {
+        for (t, folds) in self.folds.iter_mut().enumerate() {
+            for (fold, pad) in folds[lookups.clone()].iter_mut().zip(pads.chunks_exact(width)) {
+                *fold = fold.wrapping_sub(pad_word(pad, t) << 1);
+            }
+        }
+    }
+
+    /// Fixes the OTs' choices to the signs of these one-hot vectors.
+    pub fn fix(self, ch: &mut Channel, onehots: &OneHots) -> Result<Self, LutError> {
+        let plan = plan(self.batch);
+        let mut fixing = Fixing { signs: self, onehots, bits: Vec::new() };
+        exchange(ch, &plan, &mut fixing)?;
+        fixing.bits.zeroize();
+        Ok(fixing.signs)
+    }
+
+    /// All ones where the sum of some lookups' selected entries is to be negated to give `u` (or
+    /// `v`); the server's sum counts negatively.
+    fn negations(&self, lookups: Range<usize>) -> impl Iterator<Item = u64> {
+        let server = u64::from(self.role == Role::Server);
+        self.beta[lookups].iter().map(move |&b| (u64::from(b) ^ server).wrapping_neg())
+    }
+
+    /// Turns the sums of the entries of table `t` that a party's rows select into its `u` (or `v`).
+    pub fn apply(&self, t: usize, lookups: Range<usize>, sums: &mut [u64]) {
+        let ring = mask(self.words[t]);
+        for (sum, negate) in sums.iter_mut().zip(self.negations(lookups)) {
+            *sum = (*sum ^ negate).wrapping_sub(negate) & ring;
+        }
+    }
+
+    /// Appends the message that multiplies `own` (the party's `u` or `v`) with the peer's `β`.
+    pub fn make(&self, t: usize, lookups: Range<usize>, own: &[u64], frame: &mut Vec<u8>) {
+        let bits = message_bits(self.words[t]);
+        if bits > 0 {
+            let masks = &self.masks[t][lookups];
+            let masked: Vec<u64> =
+                own.iter().zip(masks).map(|(&own, &mask)| own.wrapping_add(mask)).collect();
+            pack::pack_append(&masked, bits, frame);
+        }
+    }
+
+    /// Turns `own` into the output, given the peer's message; returns the rest of the frame.
+    pub fn take<'a>(
+        &self,
+        t: usize,
+        lookups: Range<usize>,
+        frame: &'a [u8],
+        own: &mut [u64],
+        scratch: &mut Vec<u64>,
+    ) -> &'a [u8] {
+        let bits = message_bits(self.words[t]);
+        if bits == 0 {
+            return frame;
+        }
+        let (message, rest) = frame.split_at(pack::packed_len(lookups.len(), bits));
+        scratch.resize(lookups.len(), 0);
+        pack::unpack_into(message, bits, scratch);
+        let ring = mask(self.words[t]);
+        let folds = self.folds[t][lookups.clone()].iter().zip(&self.beta[lookups]);
+        for ((own, &message), (&fold, &beta)) in own.iter_mut().zip(scratch.iter()).zip(folds) {
+            let chosen = (message << 1) & u64::from(beta).wrapping_neg();
+            *own = own.wrapping_add(fold).wrapping_sub(chosen) & ring;
+        }
+        rest
+    }
+}
+
+/// Fixing the choices.
+struct Fixing<'a> {
+    signs: Signs,
+    onehots: &'a OneHots,
+    bits: Vec<u64>,
+}
+
+/// A party's share of `β`: bit 1 of `|e_C|`, bit 1 of `−|e_S|`.
+fn share(role: Role, row: &[u64]) -> u64 {
+    let ones: u64 = row.iter().map(|w| u64::from(w.count_ones())).sum();
+    let ones = match role {
+        Role::Client => ones,
+        Role::Server => ones.wrapping_neg(),
+    };
+    ones >> 1 & 1
+}
+
+impl Steps for Fixing<'_> {
+    fn label(&self, _: usize) -> Label {
+        LABEL
+    }
+
+    fn incoming(&self, _: usize, count: usize) -> usize {
+        count.div_ceil(8)
+    }
+
+    fn make(&mut self, _: usize, lookups: Range<usize>, frame: &mut Vec<u8>) {
+        let (role, bits) = (self.signs.role, &mut self.bits);
+        bits.clear();
+        let choices = self.signs.beta[lookups.clone()].iter_mut();
+        for (choice, row) in choices.zip(self.onehots.rows(lookups)) {
+            let beta = share(role, row);
+            bits.push(u64::from(*choice) ^ beta);
+            *choice = beta as u8;
+        }
+        pack::pack_append(bits, 1, frame);
+    }
+
+    /// The pads change places where the peer's choice was the other one: `s_0` becomes `s_1`, that is
+    /// `s_0 − (s_0 − s_1)`.
+    fn take(&mut self, _: usize, lookups: Range<usize>, frame: &[u8]) {
+        self.bits.resize(lookups.len(), 0);
+        pack::unpack_into(frame, 1, &mut self.bits);
+        let tables = self.signs.masks.iter_mut().zip(&mut self.signs.folds);
+        for (masks, folds) in tables {
+            let pads = masks[lookups.clone()].iter_mut().zip(&mut folds[lookups.clone()]);
+            for ((mask, fold), &swap) in pads.zip(&self.bits) {
+                let swap = swap.wrapping_neg();
+                *fold = fold.wrapping_sub((*mask << 1) & swap);
+                *mask = (*mask ^ swap).wrapping_sub(swap);
+            }
+        }
+    }
+}

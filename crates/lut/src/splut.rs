@@ -1,0 +1,404 @@
+//! SP-LUT, the baseline: 1-of-n OT of the masked table (Dessouky et al., NDSS 2017).
+//!
+//! `S` draws its output share `ρ` and offers, for each of the `n` values `v` that `C`'s share of the index may have, the
+//! entry that belongs to it, minus `ρ`. `C` takes the one that is right by 1-of-n OT, and that is its share.
+//!
+//! ```text
+//!     preprocessing: k random OTs with S as sender; pads p_(t,0), p_(t,1), and C's random choice c ∈ {0,1}^k
+//!     C                                                      S
+//!     d = i_C ⊕ c               (k bits)    ────────▶
+//!                                           ◀────────  for all v: (T_(v + i_S) − ρ) ⊕ H(key_(v ⊕ d))    (n·l bits)
+//!     key_x = ⊕_t p_(t, x_t), of which C knows only key_c
+//! ```
+//!
+//! Rounds: 2 online, 0 in preprocessing. Bits: `k + n·Σl` online. Computing: `n` hashes for `S`, one for `C`.
+//!
+//! Security (semi-honest): `c` hides `i_C`. Every key but `key_c` differs from it by the sum of a non-empty set of blocks
+//! `Δ_t = p_(t,0) ⊕ p_(t,1)` that are uniform and unknown to `C`, so the tweakable correlation-robust hash (random-permutation
+//! model, every key with its own tweak) makes pads of them. That costs one hash an entry where a PRF call for each
+//! `t` and `v` would be `k/2` of them.
+//!
+//! What is kept between the phases is `k + 1` blocks a lookup for `S` (the key of 0 and the `Δ_t`) and one for `C`. The `n`
+//! pads are hashed online, frame by frame: kept, they would be as large as the messages, 200 MB for 100 000 lookups of 64
+//! bits in 256 entries.
+
+use std::ops::Range;
+
+use volvelle_net::{Channel, Label, Role};
+use volvelle_ot::{Cost, Ot, PhasedCost};
+use volvelle_prim::fold::row_words;
+use volvelle_prim::hash::Tccr;
+use volvelle_prim::{Block, Prg, mask, pack, select};
+use zeroize::Zeroizing;
+
+use crate::exchange::{ONLINE_CHUNK, ranges};
+use crate::shape::{check_batch, check_log_entries};
+use crate::table::check_sizes;
+use crate::{Index, LutError, Table};
+
+const CORRECTION: Label = Label::new("lut/splut-correction");
+const MASKED: Label = Label::new("lut/splut-tables");
+
+/// Lookups a frame of masked tables: 2^13 entries of each table. An agreement parameter; a frame is a
+/// whole number of bytes unless it is the last.
+const fn chunk(log_entries: u32) -> usize {
+    1 << (13 - log_entries)
+}
+
+/// A batch of prepared SP-LUT lookups.
+pub struct SpLut {
+    log_entries: u32,
+    /// What it takes to make any tables' lookups: for the server `key_0, Δ_0, …, Δ_(k−1)` a lookup, for the client
+    /// `key_c`.
+    keys: Zeroizing<Vec<Block>>,
+    /// The client's random choices `c`.
+    choices: Zeroizing<Vec<u16>>,
+    batch: usize,
+    prg: Prg,
+}
+
+impl SpLut {
+    /// Prepares `batch` lookups in tables of `2^log_entries` entries: `k` random OTs each, nothing sent.
+    ///
+    /// # Errors
+    /// If a parameter is out of range, or OT fails.
+    pub fn prepare(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        log_entries: u32,
+        batch: usize,
+    ) -> Result<Self, LutError> {
+        Self::prepare_with(ch, ot, log_entries, batch, Prg::from_os())
+    }
+
+    pub(crate) fn prepare_with(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        log_entries: u32,
+        batch: usize,
+        prg: Prg,
+    ) -> Result<Self, LutError> {
+        check_log_entries(log_entries)?;
+        check_batch(batch)?;
+        let (blocks, choices) = match ch.role() {
+            Role::Client => (1, batch),
+            Role::Server => (log_entries as usize + 1, 0),
+        };
+        let mut prepared = Self {
+            log_entries,
+            keys: Zeroizing::new(vec![Block::ZERO; batch * blocks]),
+            choices: Zeroizing::new(vec![0; choices]),
+            batch,
+            prg,
+        };
+        for lookups in ranges(batch, ONLINE_CHUNK) {
+            match ch.role() {
+                Role::Client => prepared.draw_choices(ch, ot, lookups)?,
+                Role::Server => prepared.draw_keys(ch, ot, lookups)?,
+            }
+        }
+        Ok(prepared)
+    }
+
+    /// What looking up `batch` indices in tables of these word widths sends and consumes.
+    #[must_use]
+    pub fn cost(log_entries: u32, words: &[u32], batch: usize) -> PhasedCost {
+        let correction = 8 * pack::packed_len(batch, log_entries) as u64;
+        let tables: usize = words.iter().map(|&l| pack::packed_len(batch << log_entries, l)).sum();
+        PhasedCost {
+            prep: Cost {
+                cots_server: batch as u64 * u64::from(log_entries),
+                ..Cost::default()
+            },
+            online: Cost {
+                client_bits: correction,
+                server_bits: 8 * tables as u64,
+                rounds: 2,
+                ..Cost::default()
+            },
+        }
+    }
+
+    /// Number of prepared lookups.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a batch is never empty")]
+    pub fn len(&self) -> usize {
+        self.batch
+    }
+
+    /// Looks up with additively shared outputs; see [`Lookups::lookup`](crate::Lookups::lookup).
+    ///
+    /// # Errors
+    /// If the arguments do not fit what was prepared, or the peer fails.
+    pub fn lookup(
+        self,
+        ch: &mut Channel,
+        kind: Index,
+        index: &[u64],
+        tables: &[Table],
+    ) -> Result<Vec<Vec<u64>>, LutError> {
+        self.run(ch, kind, index, tables, Sharing::Additive)
+    }
+
+    /// Looks up with XOR-shared outputs; see [`Lookups::lookup_xor`](crate::Lookups::lookup_xor).
+    ///
+    /// # Errors
+    /// If the arguments do not fit what was prepared, or the peer fails.
+    pub fn lookup_xor(
+        self,
+        ch: &mut Channel,
+        kind: Index,
+        index: &[u64],
+        tables: &[Table],
+    ) -> Result<Vec<Vec<u64>>, LutError> {
+        self.run(ch, kind, index, tables, Sharing::Xor)
+    }
+
+    fn run(
+        self,
+        ch: &mut Channel,
+        kind: Index,
+        index: &[u64],
+        tables: &[Table],
+        sharing: Sharing,
+    ) -> Result<Vec<Vec<u64>>, LutError> {
+        if index.len() != self.batch {
+            return Err(LutError::BatchLength { expected: self.batch, got: index.len() });
+        }
+        if tables.is_empty() {
+            return Err(LutError::TableCount { expected: 1, got: 0 });
+        }
+        check_sizes(self.log_entries, tables.iter().map(Table::len))?;
+        match ch.role() {
+            Role::Client => self.receive(ch, index, tables),
+            Role::Server => self.offer(ch, kind, index, tables, sharing),
+        }
+    }
+
+    fn draw_choices(
+        &mut self,
+        ch: &mut Channel,
+        ot: &mut Ot,
+        lookups: Range<usize>,
+    ) -> Result<(), LutError> {
+        let k = self.log_entries as usize;
+        let mut choices = Zeroizing::new(vec![0; lookups.len() * k]);
+        let mut pads = Zeroizing::new(vec![Block::ZERO; choices.len()]);
+        ot.recv_random(ch, 1, &mut choices, &mut pads)?;
+        let kept = self.choices[lookups.clone()].iter_mut().zip(&mut self.keys[lookups]);
+        let drawn = choices.chunks_exact(k).zip(pads.chunks_exact(k));
+        for ((choice, key), (choices, pads)) in kept.zip(drawn) {
+            *choice = choices.iter().rev().fold(0, |c, &bit| c << 1 | u16::from(bit));
+            *key = pads.iter().fold(Block::ZERO, |key, &pad| key ^ pad);
+        }
+        Ok(())
+    }
+
+    fn draw_keys(
+        &mut self,
+        ch: &mut Channel,
+        ot: &mut Ot,
+        lookups: Range<usize>,
+    ) -> Result<(), LutError> {
+        let k = self.log_entries as usize;
+        let mut zero = Zeroizing::new(vec![Block::ZERO; lookups.len() * k]);
+        let mut one = zero.clone();
+        ot.send_random(ch, 1, &mut zero, &mut one)?;
+        let kept = self.keys[lookups.start * (k + 1)..].chunks_exact_mut(k + 1);
+        for ((kept, zero), one) in kept.zip(zero.chunks_exact(k)).zip(one.chunks_exact(k)) {
+            kept[0] = zero.iter().fold(Block::ZERO, |key, &pad| key ^ pad);
+            for ((delta, &zero), &one) in kept[1..].iter_mut().zip(zero).zip(one) {
+                *delta = zero ^ one;
+            }
+        }
+        Ok(())
+    }
+
+    /// Client: one entry of every table.
+    fn receive(
+        self,
+        ch: &mut Channel,
+        index: &[u64],
+        tables: &[Table],
+    ) -> Result<Vec<Vec<u64>>, LutError> {
+        let (k, n) = (self.log_entries, 1usize << self.log_entries);
+        let mut frame = Vec::new();
+        for lookups in ranges(self.batch, ONLINE_CHUNK) {
+            let choices = index[lookups.clone()].iter().zip(&self.choices[lookups]);
+            let open_choices: Vec<u64> = choices.map(|(&i, &c)| i ^ u64::from(c)).collect();
+            frame.clear();
+            pack::pack_append(&open_choices, k, &mut frame);
+            ch.send(CORRECTION, &frame)?;
+        }
+        let width = tables.len().div_ceil(2);
+        let mut pad = vec![Block::ZERO; width];
+        let mut outputs = vec![vec![0; self.batch]; tables.len()];
+        let mut entries = Zeroizing::new(Vec::new());
+        let mut one_hot = Zeroizing::new(vec![0; row_words(k)]);
+        for lookups in ranges(self.batch, chunk(k)) {
+            entries.resize(lookups.len() * n, 0);
+            frame.resize(masked_bytes(tables, entries.len()), 0);
+            ch.recv(MASKED, &mut frame)?;
+            let mut rest = frame.as_slice();
+            for (t, table) in tables.iter().enumerate() {
+                let section = pack::packed_len(entries.len(), table.bits());
+                pack::unpack_into(&rest[..section], table.bits(), &mut entries);
+                rest = &rest[section..];
+                for (entries, i) in entries.chunks_exact(n).zip(lookups.clone()) {
+                    set_one_hot(&mut one_hot, index[i] & mask(k));
+                    outputs[t][i] = select::xor(&one_hot, entries);
+                }
+            }
+            for i in lookups {
+                let tweak = tweak(i, self.choices[i].into(), k);
+                Tccr { first: tweak, width }.hash(&self.keys[i..=i], Block::ZERO, &mut pad);
+                for (t, (outputs, table)) in outputs.iter_mut().zip(tables).enumerate() {
+                    outputs[i] ^= pad_word(&pad, t) & mask(table.bits());
+                }
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// Server: the masked tables.
+    fn offer(
+        mut self,
+        ch: &mut Channel,
+        kind: Index,
+        index: &[u64],
+        tables: &[Table],
+        sharing: Sharing,
+    ) -> Result<Vec<Vec<u64>>, LutError> {
+        let (k, n) = (self.log_entries, 1usize << self.log_entries);
+        let corrections = receive_corrections(ch, k, self.batch)?;
+        let outputs: Vec<Vec<u64>> = tables
+            .iter()
+            .map(|table| {
+                let mut shares = vec![0; self.batch];
+                self.prg.fill_masked(&mut shares, table.bits());
+                shares
+            })
+            .collect();
+        let width = tables.len().div_ceil(2);
+        let mut pads = Zeroizing::new(vec![Block::ZERO; n * chunk(k) * width]);
+        let mut masked = Zeroizing::new(vec![0; n * chunk(k)]);
+        let mut frame = Vec::new();
+        for lookups in ranges(self.batch, chunk(k)) {
+            self.hash_keys(lookups.clone(), width, &mut pads);
+            frame.clear();
+            for (t, table) in tables.iter().enumerate() {
+                for (slot, i) in lookups.clone().enumerate() {
+                    let masked = &mut masked[slot * n..][..n];
+                    move_entries(kind, table.entries(), index[i], masked);
+                    sharing.subtract(outputs[t][i], masked);
+                    let pads = &pads[slot * n * width..][..n * width];
+                    for (v, entry) in masked.iter_mut().enumerate() {
+                        let x = v ^ corrections[i] as usize;
+                        *entry ^= pad_word(&pads[x * width..][..width], t);
+                    }
+                }
+                pack::pack_append(&masked[..n * lookups.len()], table.bits(), &mut frame);
+            }
+            ch.send(MASKED, &frame)?;
+        }
+        Ok(outputs)
+    }
+
+    /// Server: the pads of all `n` choices of some lookups.
+    fn hash_keys(&self, lookups: Range<usize>, width: usize, pads: &mut [Block]) {
+        let (k, n) = (self.log_entries, 1usize << self.log_entries);
+        let mut keys = Zeroizing::new(vec![Block::ZERO; lookups.len() * n]);
+        let seeds = self.keys[lookups.start * (k as usize + 1)..].chunks_exact(k as usize + 1);
+        for (keys, seeds) in keys.chunks_exact_mut(n).zip(seeds) {
+            keys[0] = seeds[0];
+            for (t, &delta) in seeds[1..].iter().enumerate() {
+                let (low, high) = keys.split_at_mut(1 << t);
+                high.iter_mut().zip(low).for_each(|(high, &mut low)| *high = low ^ delta);
+            }
+        }
+        let first = tweak(lookups.start, 0, k);
+        Tccr { first, width }.hash(&keys, Block::ZERO, &mut pads[..keys.len() * width]);
+    }
+}
+
+/// How outputs are shared.
+#[derive(Clone, Copy)]
+enum Sharing {
+    Additive,
+    Xor,
+}
+
+impl Sharing {
+    /// Takes the server's share off every entry; bits above a word's are garbage.
+    fn subtract(self, share: u64, entries: &mut [u64]) {
+        match self {
+            Self::Additive => entries.iter_mut().for_each(|e| *e = e.wrapping_sub(share)),
+            Self::Xor => entries.iter_mut().for_each(|e| *e ^= share),
+        }
+    }
+}
+
+/// The tweak of key `x` of lookup `i`.
+fn tweak(i: usize, x: u64, log_entries: u32) -> u64 {
+    (i as u64) << log_entries | x
+}
+
+/// The word of a table in a pad.
+fn pad_word(pad: &[Block], table: usize) -> u64 {
+    (pad[table / 2].0 >> (64 * (table % 2))) as u64
+}
+
+/// Payload bytes of a frame of `entries` entries of every table.
+fn masked_bytes(tables: &[Table], entries: usize) -> usize {
+    tables.iter().map(|t| pack::packed_len(entries, t.bits())).sum()
+}
+
+/// Server: all corrections, before anything is sent, so that neither party waits for the other to read.
+fn receive_corrections(
+    ch: &mut Channel,
+    log_entries: u32,
+    batch: usize,
+) -> Result<Vec<u64>, LutError> {
+    let mut corrections = vec![0; batch];
+    let mut frame = Vec::new();
+    for lookups in ranges(batch, ONLINE_CHUNK) {
+        frame.resize(pack::packed_len(lookups.len(), log_entries), 0);
+        ch.recv(CORRECTION, &mut frame)?;
+        pack::unpack_into(&frame, log_entries, &mut corrections[lookups]);
+    }
+    Ok(corrections)
+}
+
+/// The one-hot vector of `point`, touching every word alike.
+fn set_one_hot(row: &mut [u64], point: u64) {
+    for (j, word) in row.iter_mut().enumerate() {
+        let here = u64::from((point >> 6) ^ j as u64 == 0);
+        *word = here << (point & 63);
+    }
+}
+
+/// `out_v = T_(v + i)` (or `T_(v ⊕ i)`), in time and addresses independent of the secret `i`: one masked
+/// step a bit of it.
+fn move_entries(kind: Index, table: &[u64], i: u64, out: &mut [u64]) {
+    let n = table.len();
+    out.copy_from_slice(table);
+    let mut moved = vec![0; n];
+    for t in 0..n.ilog2() {
+        let step = 1 << t;
+        match kind {
+            Index::Arithmetic => {
+                moved[..n - step].copy_from_slice(&out[step..]);
+                moved[n - step..].copy_from_slice(&out[..step]);
+            }
+            Index::Boolean => {
+                let pairs = moved.chunks_exact_mut(2 * step).zip(out.chunks_exact(2 * step));
+                for (moved, out) in pairs {
+                    moved[..step].copy_from_slice(&out[step..]);
+                    moved[step..].copy_from_slice(&out[..step]);
+                }
+            }
+        }
+        let chosen = (i >> t & 1).wrapping_neg();
+        out.iter_mut().zip(&moved).for_each(|(out, &m)| *out ^= (*out ^ m) & chosen);
+    }
+}

@@ -1,0 +1,164 @@
+//! Public tables.
+
+use volvelle_prim::{BitVec, mask};
+
+use crate::shape::{check_bits, check_log_entries};
+use crate::{Index, LutError};
+
+/// A public table of `2^k` words of `bits` bits. Both parties hold the same one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    bits: u32,
+    entries: Vec<u64>,
+}
+
+impl Table {
+    /// From its entries.
+    ///
+    /// # Errors
+    /// If there are not `2^k` entries with `k` in range, `bits` is not in `1..=64`, or an entry does
+    /// not fit.
+    pub fn new(bits: u32, entries: Vec<u64>) -> Result<Self, LutError> {
+        check_bits(bits)?;
+        check_entries(entries.len())?;
+        match entries.iter().position(|&e| e & !mask(bits) != 0) {
+            Some(position) => Err(LutError::EntryTooWide { position, bits }),
+            None => Ok(Self { bits, entries }),
+        }
+    }
+
+    /// Entry `i` is `f(i)` modulo `2^bits`, for `i < 2^log_entries`.
+    ///
+    /// # Errors
+    /// If `log_entries` or `bits` is out of range.
+    pub fn from_fn(
+        log_entries: u32,
+        bits: u32,
+        f: impl Fn(u64) -> u64,
+    ) -> Result<Self, LutError> {
+        check_bits(bits)?;
+        check_log_entries(log_entries)?;
+        Ok(Self { bits, entries: (0..1 << log_entries).map(|i| f(i) & mask(bits)).collect() })
+    }
+
+    /// Number of entries.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a table always has entries")]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Bits of an entry.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// The entries.
+    #[must_use]
+    pub fn entries(&self) -> &[u64] {
+        &self.entries
+    }
+}
+
+/// A public table of `2^k` single bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BitTable {
+    entries: BitVec,
+}
+
+impl BitTable {
+    /// From its entries.
+    ///
+    /// # Errors
+    /// If there are not `2^k` entries with `k` in range.
+    pub fn new(entries: BitVec) -> Result<Self, LutError> {
+        check_entries(entries.len())?;
+        Ok(Self { entries })
+    }
+
+    /// Entry `i` is `f(i)`, for `i < 2^log_entries`.
+    ///
+    /// # Errors
+    /// If `log_entries` is out of range.
+    pub fn from_fn(log_entries: u32, f: impl Fn(u64) -> bool) -> Result<Self, LutError> {
+        check_log_entries(log_entries)?;
+        Ok(Self { entries: BitVec::from_fn(1 << log_entries, |i| f(i as u64)) })
+    }
+
+    /// Number of entries.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a table always has entries")]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The entries.
+    #[must_use]
+    pub fn entries(&self) -> &BitVec {
+        &self.entries
+    }
+}
+
+fn check_entries(entries: usize) -> Result<(), LutError> {
+    let in_range = entries.is_power_of_two() && check_log_entries(entries.ilog2()).is_ok();
+    if in_range { Ok(()) } else { Err(LutError::Entries { got: entries }) }
+}
+
+/// Checks that each of `lens` is the prepared number of entries.
+pub(crate) fn check_sizes(
+    log_entries: u32,
+    lens: impl Iterator<Item = usize>,
+) -> Result<(), LutError> {
+    let expected = 1 << log_entries;
+    for (table, got) in lens.enumerate() {
+        if got != expected {
+            return Err(LutError::TableEntries { table, expected, got });
+        }
+    }
+    Ok(())
+}
+
+/// Tables laid out so that a public offset costs nothing to apply to them, or little to apply to
+/// the one-hot row.
+///
+/// With an additively shared index the entry under bit `j` of the row is `T[(j + δ) mod n]`: the
+/// table stands twice in a row, and δ is where a slice starts. With a boolean index it is
+/// `T[j ⊕ δ]`: the row is permuted, once for all tables.
+pub(crate) struct Offsets {
+    index: Index,
+    log_entries: u32,
+    tables: Vec<Vec<u64>>,
+}
+
+impl Offsets {
+    pub fn new(index: Index, log_entries: u32, tables: &[Table]) -> Self {
+        let copies = match index {
+            Index::Arithmetic => 2,
+            Index::Boolean => 1,
+        };
+        let tables = tables.iter().map(|t| t.entries().repeat(copies)).collect();
+        Self { index, log_entries, tables }
+    }
+
+    /// The row to select with at offset `delta`; `scratch` holds one row.
+    #[inline]
+    pub fn row<'a>(&self, row: &'a [u64], delta: usize, scratch: &'a mut [u64]) -> &'a [u64] {
+        match self.index {
+            Index::Arithmetic => row,
+            Index::Boolean => {
+                volvelle_prim::fold::xor_permute(row, self.log_entries, delta, scratch);
+                scratch
+            }
+        }
+    }
+
+    /// The entries of table `t` to select from at offset `delta`.
+    #[inline]
+    pub fn entries(&self, t: usize, delta: usize) -> &[u64] {
+        match self.index {
+            Index::Arithmetic => &self.tables[t][delta..delta + (1 << self.log_entries)],
+            Index::Boolean => &self.tables[t],
+        }
+    }
+}
