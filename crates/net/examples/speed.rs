@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use volvelle_net::testing::run_ends;
 use volvelle_net::{
-    Channel, Config, Credentials, Label, Listener, NetError, NewIdentity, Role, Security, connect,
-    memory_pair,
+    Channel, Config, Credentials, Label, Link, Listener, NetError, NewIdentity, Role, Security,
+    connect, memory_pair, memory_pair_with,
 };
 
 const DATA: Label = Label::new("speed/data");
@@ -24,7 +24,19 @@ fn main() -> Result<(), NetError> {
     measure("memory", || Ok(memory_pair()))?;
     measure("tcp", || sockets(&Security::Plain, &Security::Plain))?;
     let (client, server) = (secured(&client, &server)?, secured(&server, &client)?);
-    measure("tls", || sockets(&client, &server))
+    measure("tls", || sockets(&client, &server))?;
+    for link in [Link::LAN, Link::WAN] {
+        const PINGS: u32 = 40;
+        let ends = memory_pair_with(&Config::new().link(link));
+        let (ping, _) = run_ends(ends, |c| pings(c, PINGS, true), |s| pings(s, PINGS, false));
+        let nominal = link.rtt() + 2 * link.transfer_time(64 + 12);
+        println!(
+            "{link}: round trip {:.0} µs, nominal {:.0} µs",
+            micros(ping?) / f64::from(PINGS),
+            micros(nominal)
+        );
+    }
+    Ok(())
 }
 
 fn sockets(client: &Security, server: &Security) -> Result<(Channel, Channel), NetError> {

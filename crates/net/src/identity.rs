@@ -15,7 +15,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sha2::{Digest, Sha256};
 use x509_cert::der::Decode;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::error::NetError;
 
@@ -179,6 +179,12 @@ impl Credentials {
 
     pub(crate) fn held(&self) -> &Held {
         &self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.key.zeroize();
     }
 }
 

@@ -36,6 +36,7 @@ mod link;
 mod memory;
 mod meter;
 mod outbox;
+mod pinned;
 mod queue;
 mod role;
 mod tcp;

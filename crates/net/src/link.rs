@@ -195,3 +195,23 @@ impl Pacer {
         departed + self.link.rtt / 2
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deliveries_follow_the_plain_computation() {
+        // 8 bits a microsecond: a byte takes one.
+        let link = Link::new(8_000_000, Duration::from_millis(10)).unwrap();
+        let start = Instant::now();
+        let at = |micros: u64| start + Duration::from_micros(micros);
+        let mut pacer = Pacer::new(link);
+        assert_eq!(pacer.delivery(at(0), 1000), at(1000 + 5000));
+        // Handed over while the first still departs: departs right behind it.
+        assert_eq!(pacer.delivery(at(200), 500), at(1500 + 5000));
+        // Handed over after the link has fallen idle: departs at once.
+        assert_eq!(pacer.delivery(at(9000), 0), at(9000 + 5000));
+        assert_eq!(pacer.delivery(at(9000), 1), at(9001 + 5000));
+    }
+}

@@ -16,7 +16,7 @@ pub(crate) const LIMIT: usize = 64 << 20;
 /// Emptied buffers kept for reuse.
 const SPARES: usize = 32;
 /// How long a consumer looks for a chunk before it sleeps; waking a sleeper costs more than this.
-const SPIN: Duration = Duration::from_micros(20);
+pub(crate) const SPIN: Duration = Duration::from_micros(20);
 
 /// Why a wait ended without what was waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -266,6 +266,7 @@ impl Queue {
                 }
                 std::hint::spin_loop();
             }
+            std::thread::yield_now();
         }
     }
 

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::error::NetError;
 use crate::identity::Credentials;
 use crate::outbox::Outbox;
-use crate::queue::{CHUNK, Stop};
+use crate::queue::{CHUNK, SPIN, Stop};
 use crate::role::Role;
 use crate::tls;
 use crate::transport::{Incoming, Outgoing, Shared};
@@ -292,6 +292,9 @@ impl SocketIn {
                 .map_err(|error| stop(&error))?;
             self.patience = Some(patience);
         }
+        if let Some(count) = self.look_for(out)? {
+            return Ok(count);
+        }
         loop {
             match self.stream.read(out) {
                 Ok(0) => return Err(Stop::Closed),
@@ -300,6 +303,33 @@ impl SocketIn {
                 Err(error) => return Err(stop(&error)),
             }
         }
+    }
+
+    /// Looks for bytes for a moment before sleeping over them: to be woken takes longer than most answers do.
+    #[cfg(unix)]
+    fn look_for(&mut self, out: &mut [u8]) -> Result<Option<usize>, Stop> {
+        use rustix::net::{RecvFlags, recv};
+        let start = Instant::now();
+        loop {
+            match recv(&self.stream, &mut *out, RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return Err(Stop::Closed),
+                Ok((_, count)) => return Ok(Some(count)),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => match stop(&error.into()) {
+                    Stop::Silent => {}
+                    stop => return Err(stop),
+                },
+            }
+            if start.elapsed() >= SPIN {
+                return Ok(None);
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn look_for(&mut self, _out: &mut [u8]) -> Result<Option<usize>, Stop> {
+        Ok(None)
     }
 
     /// See [`Incoming::linger`].

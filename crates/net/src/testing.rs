@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
+
 use crate::channel::{Channel, Parts};
 use crate::config::Config;
 use crate::frame::{HEADER, Header};
@@ -84,6 +86,22 @@ impl Transcript {
             .flat_map(|(_, payload)| payload)
             .copied()
             .collect()
+    }
+
+    /// SHA-256 of the payloads that the client and the server sent, in hexadecimal. Checked in as constants, they turn a
+    /// change of what is on the wire into a change of one line.
+    #[must_use]
+    pub fn digests(&self) -> (String, String) {
+        let digest = |payload: &[u8]| {
+            Sha256::digest(payload)
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect()
+        };
+        (
+            digest(&self.client_payload()),
+            digest(&self.server_payload()),
+        )
     }
 
     /// The client's messages as label hash and payload.

@@ -329,6 +329,11 @@ fn recordings_hold_every_frame() {
         transcript.client_frames(),
         [(A.hash(), &b"one"[..]), (B.hash(), &b"two"[..])]
     );
+    let (client, _) = transcript.digests();
+    assert_eq!(
+        client,
+        "25b6746d5172ed6352966a013d93ac846e1110d5a25e8f183b5931f4688842a1"
+    );
     // A recording can be played back.
     let mut replay = scripted(Role::Server, transcript.client_sent);
     replay.recv(A, &mut [0; 3]).unwrap();

@@ -13,12 +13,12 @@ pub enum OtError {
         /// Which of the points, from 0.
         index: usize,
     },
-    /// The peer was set up for another LPN parameter set.
-    #[error("OT set-up: this party uses the parameter set with log2 k = {ours}, the peer {theirs}; start both with the same one")]
+    /// The peer was set up for another engine or LPN parameter set.
+    #[error("OT set-up: this party uses engine code {ours:#04x}, the peer {theirs:#04x}; start both with the same engine and parameter set")]
     Config {
-        /// `log2 k` here.
+        /// Code of the engine here.
         ours: u8,
-        /// `log2 k` there.
+        /// Code of the engine there.
         theirs: u8,
     },
     /// A caller's buffers do not fit together.

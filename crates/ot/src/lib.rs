@@ -6,7 +6,7 @@
 //! | module | protocol |
 //! |---|---|
 //! | `base` | base OT on Ristretto (Chou–Orlandi) |
-//! | `iknp` | IKNP extension: the first correlated OTs |
+//! | [`softspoken`] | SoftSpoken extension: the first correlated OTs, or all where bandwidth is cheap |
 //! | [`ferret`] | silent correlated OT from primal LPN, streamed tree by tree |
 //! | `trees` | the half-tree messages that Ferret and the punctured PRF share |
 //! | [`convert`] | chosen OT, 1-of-n OT, additive correlations from random OT |
@@ -23,8 +23,8 @@ mod cost;
 mod engine;
 mod error;
 pub mod ferret;
-mod iknp;
 mod session;
+pub mod softspoken;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod trees;
@@ -32,4 +32,4 @@ mod trees;
 pub use correlated::CorrelatedBatch;
 pub use cost::{Cost, PhasedCost};
 pub use error::OtError;
-pub use session::{Ot, OtConfig, OtStats};
+pub use session::{Engine, Ot, OtConfig, OtStats};

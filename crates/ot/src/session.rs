@@ -1,5 +1,7 @@
 //! One party's end of oblivious transfer: what upper layers hold.
 
+use std::fmt;
+
 use volvelle_net::{Channel, Label, Role};
 use volvelle_prim::ggm::{Leaf, TREES};
 use volvelle_prim::hash::{Tccr, ccr};
@@ -8,32 +10,69 @@ use zeroize::Zeroizing;
 
 use crate::engine::{CotReceiver, CotSender, Supply};
 use crate::ferret::{self, Set};
-use crate::iknp::{IknpReceiver, IknpSender};
+use crate::softspoken::{self, Piece, SoftSpokenReceiver, SoftSpokenSender};
 use crate::{OtError, base, trees};
 
 const SETUP: Label = Label::new("ot/setup");
 
+/// The extension that seeds silent OT: 15 bits a COT, and there are few.
+const BOOTSTRAP: Piece = Piece::Eight;
+
 /// OTs hashed at once: their blocks stay in the first-level cache.
 const CHUNK: usize = 1024;
+
+/// How correlated OTs are made once a session runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// Silent OT from primal LPN: a fraction of a bit an OT ([`crate::ferret`]).
+    Ferret(Set),
+    /// OT extension: no LPN and less computing, tens of bits an OT ([`crate::softspoken`]).
+    SoftSpoken(Piece),
+}
+
+impl Engine {
+    /// A number for the wire: agreement constant.
+    const fn code(self) -> u8 {
+        match self {
+            Self::Ferret(set) => set.log_secret() as u8,
+            Self::SoftSpoken(piece) => 0x80 | piece.bits() as u8,
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ferret(set) => write!(f, "ferret-{}", set.name()),
+            Self::SoftSpoken(piece) => write!(f, "softspoken-{}", piece.bits()),
+        }
+    }
+}
 
 /// What both parties must agree on before [`Ot::setup`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtConfig {
-    /// LPN parameter set of the silent OT in both directions.
-    pub set: Set,
+    /// The source of correlated OTs in both directions.
+    pub engine: Engine,
 }
 
 impl Default for OtConfig {
     fn default() -> Self {
-        Self { set: Set::K18 }
+        Self::ferret(Set::K17)
     }
 }
 
 impl OtConfig {
-    /// The set that suits a demand of `cots` OTs a direction.
+    /// Silent OT with a parameter set.
+    #[must_use]
+    pub const fn ferret(set: Set) -> Self {
+        Self { engine: Engine::Ferret(set) }
+    }
+
+    /// Silent OT with the parameter set that suits a demand of `cots` OTs a direction.
     #[must_use]
     pub const fn for_demand(cots: u64) -> Self {
-        Self { set: Set::for_demand(cots) }
+        Self::ferret(Set::for_demand(cots))
     }
 }
 
@@ -77,7 +116,7 @@ impl Ot {
     ///
     /// # Errors
     /// [`OtError::Net`] for connection trouble or a peer out of step, [`OtError::Config`] if the peer
-    /// asks for another parameter set, [`OtError::InvalidPoint`] for a malformed base-OT message.
+    /// asks for another engine, [`OtError::InvalidPoint`] for a malformed base-OT message.
     pub fn setup(ch: &mut Channel, config: OtConfig) -> Result<Self, OtError> {
         Self::setup_from(ch, config, Prg::from_os())
     }
@@ -97,19 +136,21 @@ impl Ot {
         mut prg: Prg,
     ) -> Result<Self, OtError> {
         let matrix_seed = agree(ch, &mut prg, config)?;
-        let delta = Zeroizing::new(Block(prg.next_block().0 | 1));
-        let first = base::send_first(ch, &mut prg)?;
-        let chosen = base::receive(ch, &mut prg, *delta)?;
-        let pairs = base::send_finish(ch, &first)?;
-        let choices = Prg::from_seed(prg.next_block());
-        let mut sender: Box<dyn CotSender> = Box::new(IknpSender::new(*delta, &chosen));
-        let mut receiver: Box<dyn CotReceiver> = Box::new(IknpReceiver::new(&pairs, choices));
-        // The larger sets take their seed from one iteration of the smallest.
-        let stages = if config.set == Set::K16 { vec![Set::K16] } else { vec![Set::K16, config.set] };
+        let piece = match config.engine {
+            Engine::SoftSpoken(piece) => piece,
+            Engine::Ferret(_) => BOOTSTRAP,
+        };
+        let (mut sender, mut receiver) = extension(ch, &mut prg, piece)?;
+        // The larger sets take their seed from an iteration of the smallest.
+        let stages = match config.engine {
+            Engine::SoftSpoken(_) => vec![],
+            Engine::Ferret(Set::K16) => vec![Set::K16],
+            Engine::Ferret(set) => vec![Set::K16, set],
+        };
         for set in stages {
             let code = ferret::code(set, matrix_seed);
-            for client_sends in [true, false] {
-                if (ch.role() == Role::Client) == client_sends {
+            for ot_sender in [Role::Client, Role::Server] {
+                if ch.role() == ot_sender {
                     sender = Box::new(ferret::sender(ch, &mut *sender, set, code.clone())?);
                 } else {
                     receiver = Box::new(ferret::receiver(ch, &mut *receiver, set, code.clone())?);
@@ -308,12 +349,25 @@ fn tweak(ot_sender: Role, number: u64) -> u64 {
     number | u64::from(ot_sender == Role::Server) << 63
 }
 
-/// Exchanges the parameter set and a share each of the matrix seed; returns the seed.
+type Sources = (Box<dyn CotSender>, Box<dyn CotReceiver>);
+
+/// Base OTs and an OT extension on them, both ways at once.
+fn extension(ch: &mut Channel, prg: &mut Prg, piece: Piece) -> Result<Sources, OtError> {
+    let delta = Zeroizing::new(Block(prg.next_block().0 | 1));
+    let first = base::send_first(ch, prg)?;
+    let chosen = base::receive(ch, prg, softspoken::base_choices(piece, *delta))?;
+    let pairs = base::send_finish(ch, &first)?;
+    let receiver = SoftSpokenReceiver::new(ch, piece, &pairs, prg)?;
+    let sender = SoftSpokenSender::new(ch, piece, *delta, &chosen)?;
+    Ok((Box::new(sender), Box::new(receiver)))
+}
+
+/// Exchanges the engine and a share each of the matrix seed; returns the seed.
 fn agree(ch: &mut Channel, prg: &mut Prg, config: OtConfig) -> Result<Block, OtError> {
     let share = prg.next_block();
     let mut message = [0; 17];
     message[..16].copy_from_slice(&share.to_bytes());
-    message[16] = config.set.log_secret() as u8;
+    message[16] = config.engine.code();
     ch.send(SETUP, &message)?;
     let mut theirs = [0; 17];
     ch.recv(SETUP, &mut theirs)?;

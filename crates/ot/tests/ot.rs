@@ -6,7 +6,8 @@ use volvelle_net::{Channel, Phase};
 use volvelle_ot::convert::{self, OneOfN};
 use volvelle_ot::ferret::Set;
 use volvelle_ot::testing::ideal_pair;
-use volvelle_ot::{Ot, OtConfig};
+use volvelle_ot::softspoken::Piece;
+use volvelle_ot::{Engine, Ot, OtConfig};
 use volvelle_prim::{BitVec, Block, Prg};
 
 struct Sent(Vec<Block>, Vec<Block>);
@@ -60,20 +61,48 @@ fn both_directions(count: usize, width: usize, config: OtConfig) {
 
 #[test]
 fn ferret_from_cold_in_both_directions() {
-    both_directions(5_000, 1, OtConfig { set: Set::K16 });
-    both_directions(777, 3, OtConfig { set: Set::K16 });
+    both_directions(5_000, 1, OtConfig::ferret(Set::K16));
+    both_directions(777, 3, OtConfig::ferret(Set::K16));
 }
 
 #[test]
 fn ferret_over_several_iterations() {
     // Over one iteration of 2^16: seeds of the second come from outputs of the first.
-    both_directions(2 * Set::K16.made(), 1, OtConfig { set: Set::K16 });
+    both_directions(2 * Set::K16.made(), 1, OtConfig::ferret(Set::K16));
 }
 
 #[test]
 fn every_parameter_set_works() {
     for set in Set::ALL {
-        both_directions(100_000, 1, OtConfig { set });
+        both_directions(100_000, 1, OtConfig::ferret(set));
+    }
+}
+
+#[test]
+fn softspoken_with_every_piece_size() {
+    for piece in Piece::ALL {
+        // Over a chunk, and a part of one.
+        both_directions(20_000, 1, OtConfig { engine: Engine::SoftSpoken(piece) });
+    }
+}
+
+#[test]
+fn softspoken_sends_what_the_formula_says() {
+    for piece in Piece::ALL {
+        let config = OtConfig { engine: Engine::SoftSpoken(piece) };
+        let (bits, _) = run_pair(
+            |ch| {
+                let mut ot = Ot::setup(ch, config).unwrap();
+                ch.set_phase(Phase::Preprocessing);
+                send(&mut ot, ch, 1, 16_384);
+                ch.meter().phase(Phase::Preprocessing).bits()
+            },
+            |ch| {
+                let mut ot = Ot::setup(ch, config).unwrap();
+                receive(&mut ot, ch, 1, 16_384);
+            },
+        );
+        assert_eq!(bits, 16_384 * piece.bits_per_cot());
     }
 }
 
@@ -83,7 +112,7 @@ fn an_iteration_sends_what_the_formula_says() {
     let handed_out = set.made() - set.seed();
     let (bits, _) = run_pair(
         |ch| {
-            let mut ot = Ot::setup(ch, OtConfig { set }).unwrap();
+            let mut ot = Ot::setup(ch, OtConfig::ferret(set)).unwrap();
             ch.set_phase(Phase::Preprocessing);
             // The last OT of the first iteration, then the first of the second, which needs the whole seed.
             send(&mut ot, ch, 1, handed_out);
@@ -94,7 +123,7 @@ fn an_iteration_sends_what_the_formula_says() {
             ch.meter().phase(Phase::Preprocessing).bits()
         },
         |ch| {
-            let mut ot = Ot::setup(ch, OtConfig { set }).unwrap();
+            let mut ot = Ot::setup(ch, OtConfig::ferret(set)).unwrap();
             receive(&mut ot, ch, 1, handed_out);
             receive(&mut ot, ch, 1, 1);
         },
@@ -106,11 +135,11 @@ fn an_iteration_sends_what_the_formula_says() {
 #[test]
 fn parties_with_different_sets_are_told() {
     let (client, server) = run_pair(
-        |ch| Ot::setup(ch, OtConfig { set: Set::K16 }).err().map(|e| e.to_string()),
-        |ch| Ot::setup(ch, OtConfig { set: Set::K17 }).err().map(|e| e.to_string()),
+        |ch| Ot::setup(ch, OtConfig::ferret(Set::K16)).err().map(|e| e.to_string()),
+        |ch| Ot::setup(ch, OtConfig::ferret(Set::K17)).err().map(|e| e.to_string()),
     );
     for message in [client.unwrap(), server.unwrap()] {
-        assert!(message.contains("parameter set"), "{message}");
+        assert!(message.contains("same engine"), "{message}");
     }
 }
 

@@ -43,6 +43,22 @@ impl Block {
         Self(self.0 & (choice as u128 & 1).wrapping_neg())
     }
 
+    /// `to[i] ⊕= from[i]`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    #[inline]
+    pub fn xor_into(to: &mut [Self], from: &[Self]) {
+        assert_eq!(to.len(), from.len(), "blocks to add");
+        #[cfg(target_arch = "x86_64")]
+        if crate::Backend::current() == crate::Backend::Vaes {
+            // SAFETY: the Vaes backend is current only where AVX-512F was detected.
+            unsafe { xor_avx512(to, from) };
+            return;
+        }
+        xor_portable(to, from);
+    }
+
     /// The memory of `blocks` as bytes (no copy).
     #[inline]
     #[must_use]
@@ -60,6 +76,45 @@ impl Block {
             std::slice::from_raw_parts_mut(blocks.as_mut_ptr().cast(), size_of_val(blocks))
         }
     }
+
+    /// The memory of `blocks` as 64-bit words to write into, low half first (no copy).
+    #[inline]
+    #[must_use]
+    pub fn as_words_mut(blocks: &mut [Self]) -> &mut [u64] {
+        // SAFETY: Block is a transparent u128, two words without padding and with at least their
+        // alignment; every bit pattern is valid for both.
+        unsafe { std::slice::from_raw_parts_mut(blocks.as_mut_ptr().cast(), 2 * blocks.len()) }
+    }
+}
+
+fn xor_portable(to: &mut [Block], from: &[Block]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to ^= *from;
+    }
+}
+
+/// [`xor_portable`] with AVX-512.
+///
+/// # Safety
+/// The machine has AVX-512F.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn xor_avx512(to: &mut [Block], from: &[Block]) {
+    use std::arch::x86_64::{_mm512_loadu_si512, _mm512_storeu_si512, _mm512_xor_si512};
+    let (to_lines, to_rest) = to.as_chunks_mut::<4>();
+    let (from_lines, from_rest) = from.as_chunks::<4>();
+    for (to, from) in to_lines.iter_mut().zip(from_lines) {
+        let to = to.as_mut_ptr().cast();
+        // SAFETY: both are four blocks, 64 bytes.
+        unsafe {
+            let sum = _mm512_xor_si512(
+                _mm512_loadu_si512(to),
+                _mm512_loadu_si512(from.as_ptr().cast()),
+            );
+            _mm512_storeu_si512(to, sum);
+        }
+    }
+    xor_portable(to_rest, from_rest);
 }
 
 #[cfg(target_endian = "big")]

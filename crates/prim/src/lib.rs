@@ -11,6 +11,7 @@
 //! | [`bits`], [`pack`] | packed bit vectors; `l`-bit words as a contiguous bit stream |
 //! | [`transpose`] | 128-row bit transpose |
 //! | [`ggm`] | half-tree correlated GGM trees, full and punctured, many at once |
+//! | [`pprf`] | punctured PRF from plain GGM trees |
 //! | [`lpn`] | the local-linear code of primal LPN |
 //! | [`select`] | sums of the table entries that a bit vector selects |
 //! | [`fold`] | sums of rotated (or XOR-permuted) rows, for secret-shared rotation |
@@ -28,6 +29,7 @@ pub mod hash;
 mod lines;
 pub mod lpn;
 pub mod pack;
+pub mod pprf;
 pub mod prg;
 pub mod select;
 mod simd;

@@ -1,0 +1,316 @@
+//! SoftSpoken OT extension: correlated OTs from 128 base OTs with symmetric cryptography only.
+//!
+//! Source: Roy, "SoftSpokenOT", CRYPTO 2022, §3 and §4 (semi-honest, repetition code). Assumes a PRG and
+//! the correlation robustness of the trees' hash. For `k = 1` it is IKNP (CRYPTO 2003).
+//!
+//! Δ is cut into `128/k` pieces of `k` bits. For a piece the receiver knows the `2^k` leaves of a tree,
+//! the sender all but leaf Δ_g. With `G` a PRG, every leaf stretched to as many bits as there are OTs:
+//!
+//! ```text
+//! receiver (all leaves s_y)                       sender (all leaves but s_Δ; s'_d = s_{Δ ⊕ d}, d ≠ 0)
+//! u_g   = ⊕_y G(s_y)
+//! v_g,b = ⊕_{y: y_b = 1} G(s_y)                   w_g,b = ⊕_{d: d_b = 1} G(s'_d) = v_g,b ⊕ Δ_g,b·u_g
+//! choices x = u_0;  c_g = u_g ⊕ x  ──c_g, g ≥ 1──▶   w_g,b ⊕ Δ_g,b·c_g = v_g,b ⊕ Δ_g,b·x
+//! ```
+//! The planes `(g, b)` are the 128 columns of the COT matrix; transposed, row `i` is `q_i = t_i ⊕ x_i·Δ`.
+//! Bit 0 of Δ is 1 and carries the choice: plane 0 is `x` at the receiver and zero at the sender.
+//!
+//! Bits: `128/k − 1` a COT, from the receiver, one message a chunk of [`CHUNK`]; set-up `128·256` once, in
+//! one message. Computing: about `2^k/k` AES a COT.
+
+use volvelle_net::{Channel, Label};
+use volvelle_prim::transpose::transpose_columns;
+use volvelle_prim::{Block, Prg, pprf};
+use zeroize::Zeroizing;
+
+use crate::OtError;
+use crate::base::COUNT;
+use crate::engine::{CotReceiver, CotSender, Supply};
+
+/// COTs a message; an agreement constant.
+const CHUNK: usize = 8192;
+/// Blocks of a plane of a chunk.
+const PLANE: usize = CHUNK / 128;
+const SEEDS: Label = Label::new("ot/softspoken/seeds");
+const CORRECTION: Label = Label::new("ot/softspoken");
+
+/// Bits `k` of a piece of Δ: more bits, less communication, more computing. A divisor of 8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Piece {
+    /// 127 bits a COT: IKNP.
+    One,
+    /// 63 bits a COT.
+    Two,
+    /// 31 bits a COT.
+    Four,
+    /// 15 bits a COT.
+    Eight,
+}
+
+impl Piece {
+    /// All, smallest first.
+    pub const ALL: [Self; 4] = [Self::One, Self::Two, Self::Four, Self::Eight];
+
+    /// `k`.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+            Self::Four => 4,
+            Self::Eight => 8,
+        }
+    }
+
+    const fn pieces(self) -> usize {
+        COUNT / self.bits() as usize
+    }
+
+    const fn leaves(self) -> usize {
+        1 << self.bits()
+    }
+
+    /// Bits a COT.
+    #[must_use]
+    pub const fn bits_per_cot(self) -> u64 {
+        self.pieces() as u64 - 1
+    }
+}
+
+/// Position in Δ of the path bit of `level` (most significant first) of a piece.
+const fn delta_bit(k: u32, piece: usize, level: u32) -> usize {
+    piece * k as usize + (k - 1 - level) as usize
+}
+
+/// The base-OT choices with which the COT sender comes to hold all leaves but Δ's.
+pub(crate) fn base_choices(piece: Piece, delta: Block) -> Block {
+    let k = piece.bits();
+    let mut choices = 0;
+    for g in 0..piece.pieces() {
+        for level in 0..k {
+            let off_path = !(delta.0 >> delta_bit(k, g, level)) & 1;
+            choices |= off_path << (g * k as usize + level as usize);
+        }
+    }
+    Block(choices)
+}
+
+/// Buffered rows of the last chunk.
+#[derive(Default)]
+struct Ready {
+    rows: Zeroizing<Vec<Block>>,
+    used: usize,
+    made: u64,
+}
+
+impl Ready {
+    /// Fills `out` from the buffer; `refill` overwrites the 128 planes when it is empty.
+    fn drain(
+        &mut self,
+        mut out: &mut [Block],
+        mut refill: impl FnMut(&mut [Block]) -> Result<(), OtError>,
+    ) -> Result<(), OtError> {
+        while !out.is_empty() {
+            if self.used == self.rows.len() {
+                let mut planes = Zeroizing::new(vec![Block::ZERO; CHUNK]);
+                refill(&mut planes)?;
+                self.rows.resize(CHUNK, Block::ZERO);
+                transpose_columns(&planes, &mut self.rows);
+                self.used = 0;
+                self.made += CHUNK as u64;
+            }
+            let take = out.len().min(self.rows.len() - self.used);
+            let (now, later) = out.split_at_mut(take);
+            now.copy_from_slice(&self.rows[self.used..self.used + take]);
+            self.used += take;
+            out = later;
+        }
+        Ok(())
+    }
+
+    fn supply(&self, piece: Piece) -> Supply {
+        Supply { made: self.made, overhead: 1.0, bits_per_cot: piece.bits_per_cot() as f64 }
+    }
+}
+
+/// Adds leaf `y`'s stretch to the planes of the set bits of `y`.
+fn add_leaf(y: usize, stretch: &[Block], planes: &mut [Block]) {
+    for (b, plane) in planes.chunks_exact_mut(PLANE).enumerate() {
+        if y >> b & 1 == 1 {
+            Block::xor_into(plane, stretch);
+        }
+    }
+}
+
+/// COT sender, base-OT receiver.
+pub(crate) struct SoftSpokenSender {
+    piece: Piece,
+    delta: Zeroizing<Block>,
+    /// Leaves `s'_1 …` of every piece; `s'_0` would be the unknown one.
+    leaves: Vec<Prg>,
+    ready: Ready,
+}
+
+impl SoftSpokenSender {
+    /// Receives the trees; `keys` are those that [`base_choices`] picked.
+    pub(crate) fn new(
+        ch: &mut Channel,
+        piece: Piece,
+        delta: Block,
+        keys: &[Block],
+    ) -> Result<Self, OtError> {
+        debug_assert!(delta.lsb() && keys.len() == COUNT);
+        let mut masked = [[Block::ZERO; 2]; COUNT];
+        ch.recv(SEEDS, Block::as_bytes_mut(masked.as_flattened_mut()))?;
+        let choices = base_choices(piece, delta).0;
+        let known: Zeroizing<Vec<Block>> = Zeroizing::new(
+            (0..COUNT)
+                .map(|j| {
+                    let side = (choices >> j & 1) as u8;
+                    keys[j] ^ masked[j][0].keep_if(1 ^ side) ^ masked[j][1].keep_if(side)
+                })
+                .collect(),
+        );
+        let k = piece.bits();
+        let point = |g: usize| (delta.0 >> (g * k as usize)) as u32 & ((1 << k) - 1);
+        let points: Zeroizing<Vec<u32>> = Zeroizing::new((0..piece.pieces()).map(point).collect());
+        let trees = pprf::reconstruct(&points, &known, k);
+        let mut leaves = Vec::with_capacity(piece.pieces() * (piece.leaves() - 1));
+        for (tree, &point) in trees.chunks_exact(piece.leaves()).zip(points.iter()) {
+            let moved = permuted(tree, point);
+            leaves.extend(moved[1..].iter().map(|&seed| Prg::from_seed(seed)));
+        }
+        Ok(Self { piece, delta: Zeroizing::new(delta), leaves, ready: Ready::default() })
+    }
+}
+
+/// `out[d] = tree[point ⊕ d]`, in time and addresses independent of `point`.
+fn permuted(tree: &[Block], point: u32) -> Zeroizing<Vec<Block>> {
+    let mut out = Zeroizing::new(tree.to_vec());
+    for bit in 0..tree.len().trailing_zeros() {
+        let swap = (point >> bit & 1) as u8;
+        for block in out.chunks_exact_mut(2 << bit) {
+            let (low, high) = block.split_at_mut(1 << bit);
+            for (a, b) in low.iter_mut().zip(high) {
+                let difference = (*a ^ *b).keep_if(swap);
+                *a ^= difference;
+                *b ^= difference;
+            }
+        }
+    }
+    out
+}
+
+impl CotSender for SoftSpokenSender {
+    fn delta(&self) -> Block {
+        *self.delta
+    }
+
+    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
+        let Self { piece, delta, leaves, ready } = self;
+        let k = piece.bits() as usize;
+        ready.drain(out, |planes| {
+            ch.span("ot/extend", |ch| {
+                let mut stretch = Zeroizing::new([Block::ZERO; PLANE]);
+                let trees = leaves.chunks_exact_mut(piece.leaves() - 1);
+                for (leaves, planes) in trees.zip(planes.chunks_exact_mut(k * PLANE)) {
+                    for (d, leaf) in leaves.iter_mut().enumerate() {
+                        leaf.fill_blocks(&mut *stretch);
+                        add_leaf(d + 1, &*stretch, planes);
+                    }
+                }
+                let mut corrections = vec![Block::ZERO; (piece.pieces() - 1) * PLANE];
+                if !corrections.is_empty() {
+                    ch.recv(CORRECTION, Block::as_bytes_mut(&mut corrections))?;
+                }
+                for (j, plane) in planes.chunks_exact_mut(PLANE).enumerate().skip(k) {
+                    let correction = &corrections[(j / k - 1) * PLANE..][..PLANE];
+                    let bit = (delta.0 >> j & 1) as u8;
+                    for (w, c) in plane.iter_mut().zip(correction) {
+                        *w ^= c.keep_if(bit);
+                    }
+                }
+                planes[..PLANE].fill(Block::ZERO);
+                Ok(())
+            })
+        })
+    }
+
+    fn supply(&self) -> Supply {
+        self.ready.supply(self.piece)
+    }
+}
+
+/// COT receiver, base-OT sender.
+pub(crate) struct SoftSpokenReceiver {
+    piece: Piece,
+    /// All leaves of every piece.
+    leaves: Vec<Prg>,
+    ready: Ready,
+}
+
+impl SoftSpokenReceiver {
+    /// Makes the trees from roots of `prg` and sends what the peer may know of them, masked by both keys of
+    /// every base OT.
+    pub(crate) fn new(
+        ch: &mut Channel,
+        piece: Piece,
+        keys: &[[Block; 2]],
+        prg: &mut Prg,
+    ) -> Result<Self, OtError> {
+        debug_assert_eq!(keys.len(), COUNT);
+        let mut roots = Zeroizing::new(vec![Block::ZERO; piece.pieces()]);
+        prg.fill_blocks(&mut roots);
+        let (leaves, sums) = pprf::expand(&roots, piece.bits());
+        let masked: Vec<Block> = sums
+            .iter()
+            .zip(keys)
+            .flat_map(|(sum, key)| [sum[0] ^ key[0], sum[1] ^ key[1]])
+            .collect();
+        ch.send(SEEDS, Block::as_bytes(&masked))?;
+        let leaves = leaves.iter().map(|&seed| Prg::from_seed(seed)).collect();
+        Ok(Self { piece, leaves, ready: Ready::default() })
+    }
+}
+
+impl CotReceiver for SoftSpokenReceiver {
+    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
+        let Self { piece, leaves, ready } = self;
+        let k = piece.bits() as usize;
+        ready.drain(out, |planes| {
+            ch.span("ot/extend", |ch| {
+                let mut stretch = Zeroizing::new([Block::ZERO; PLANE]);
+                let mut sum = Zeroizing::new([Block::ZERO; PLANE]);
+                let mut choices = Zeroizing::new([Block::ZERO; PLANE]);
+                let mut corrections = Vec::with_capacity((piece.pieces() - 1) * PLANE);
+                let trees = leaves.chunks_exact_mut(piece.leaves());
+                for (g, (leaves, planes)) in
+                    trees.zip(planes.chunks_exact_mut(k * PLANE)).enumerate()
+                {
+                    sum.fill(Block::ZERO);
+                    for (y, leaf) in leaves.iter_mut().enumerate() {
+                        leaf.fill_blocks(&mut *stretch);
+                        Block::xor_into(&mut *sum, &*stretch);
+                        add_leaf(y, &*stretch, planes);
+                    }
+                    if g == 0 {
+                        choices.copy_from_slice(&*sum);
+                    } else {
+                        corrections.extend(sum.iter().zip(choices.iter()).map(|(&u, &x)| u ^ x));
+                    }
+                }
+                if !corrections.is_empty() {
+                    ch.send(CORRECTION, Block::as_bytes(&corrections))?;
+                    ch.flush()?;
+                }
+                planes[..PLANE].copy_from_slice(&*choices);
+                Ok(())
+            })
+        })
+    }
+
+    fn supply(&self) -> Supply {
+        self.ready.supply(self.piece)
+    }
+}
