@@ -36,8 +36,18 @@ pub struct AndShared {
 
 impl AndShared {
     /// Prepares `batch` ANDs of one left bit with `rights` (1 to 128) right bits.
-    pub fn prepare(ch: &mut Channel, ot: &mut Ot, rights: usize, batch: usize) -> Result<AndShared, ArithError> {
-        check_range("right operands of a shared AND", 1, 128, rights.try_into().unwrap_or(u32::MAX))?;
+    pub fn prepare(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        rights: usize,
+        batch: usize,
+    ) -> Result<AndShared, ArithError> {
+        check_range(
+            "right operands of a shared AND",
+            1,
+            128,
+            rights.try_into().unwrap_or(u32::MAX),
+        )?;
         let mut a = BitVec::zeros(batch);
         let mut b = vec![BitVec::zeros(batch); rights];
         let mut c_sent = vec![BitVec::zeros(batch); rights];
@@ -70,7 +80,12 @@ impl AndShared {
                 *c ^= a & b;
             }
         }
-        Ok(AndShared { role: ot.role(), a, b, c })
+        Ok(AndShared {
+            role: ot.role(),
+            a,
+            b,
+            c,
+        })
     }
 
     /// What `prepare` and `run` send and consume.
@@ -78,12 +93,21 @@ impl AndShared {
         let bits = wire::wire_bools(Self::opened_len(rights, batch));
         PhasedCost {
             prep: Self::prep_cost(batch),
-            online: Cost { client_bits: bits, server_bits: bits, rounds: 1, ..Cost::default() },
+            online: Cost {
+                client_bits: bits,
+                server_bits: bits,
+                rounds: 1,
+                ..Cost::default()
+            },
         }
     }
 
     pub(crate) fn prep_cost(batch: usize) -> Cost {
-        Cost { cots_client: batch as u64, cots_server: batch as u64, ..Cost::default() }
+        Cost {
+            cots_client: batch as u64,
+            cots_server: batch as u64,
+            ..Cost::default()
+        }
     }
 
     /// Bits each party sends to open a batch.
@@ -92,7 +116,12 @@ impl AndShared {
     }
 
     /// Shares of x·y for each y of `ys`.
-    pub fn run(self, ch: &mut Channel, x: &BitVec, ys: &[&BitVec]) -> Result<Vec<BitVec>, ArithError> {
+    pub fn run(
+        self,
+        ch: &mut Channel,
+        x: &BitVec,
+        ys: &[&BitVec],
+    ) -> Result<Vec<BitVec>, ArithError> {
         let mut opened = self.masked(x, ys)?;
         opened.xor_assign(&wire::exchange_bits(ch, OPEN, &opened)?);
         Ok(self.finish(&opened))
@@ -118,11 +147,21 @@ impl AndShared {
         let len = self.a.len();
         let d = opened.slice(0, len);
         // d·e belongs into one party's share only.
-        let with_e = if self.role == Role::Client { u64::MAX } else { 0 };
+        let with_e = if self.role == Role::Client {
+            u64::MAX
+        } else {
+            0
+        };
         let mut out = self.c;
         for (t, (z, b)) in out.iter_mut().zip(&self.b).enumerate() {
             let e = opened.slice((t + 1) * len, len);
-            let words = z.words_mut().iter_mut().zip(b.words()).zip(e.words()).zip(d.words()).zip(self.a.words());
+            let words = z
+                .words_mut()
+                .iter_mut()
+                .zip(b.words())
+                .zip(e.words())
+                .zip(d.words())
+                .zip(self.a.words());
             for ((((z, b), e), d), a) in words {
                 *z ^= (d & (b ^ (e & with_e))) ^ (e & a);
             }
@@ -162,7 +201,10 @@ mod tests {
     fn and_is_and() {
         for batch in BATCHES {
             let mut prg = prg(batch);
-            let (x, y) = (BitVec::random(&mut prg, batch), BitVec::random(&mut prg, batch));
+            let (x, y) = (
+                BitVec::random(&mut prg, batch),
+                BitVec::random(&mut prg, batch),
+            );
             let (xs, ys) = (share_bits(&mut prg, &x), share_bits(&mut prg, &y));
             let (c, s) = both(
                 And::cost(batch),
@@ -178,7 +220,9 @@ mod tests {
         for (rights, batch) in [(2, 1), (2, 1000), (3, 64), (128, 65)] {
             let mut prg = prg(batch);
             let x = BitVec::random(&mut prg, batch);
-            let ys: Vec<_> = (0..rights).map(|_| BitVec::random(&mut prg, batch)).collect();
+            let ys: Vec<_> = (0..rights)
+                .map(|_| BitVec::random(&mut prg, batch))
+                .collect();
             let xs = share_bits(&mut prg, &x);
             let split: Vec<_> = ys.iter().map(|y| share_bits(&mut prg, y)).collect();
             let (c, s) = both(
@@ -198,11 +242,17 @@ mod tests {
     #[test]
     fn wrong_shapes_are_errors() {
         both(
-            PhasedCost { prep: AndShared::prep_cost(8), online: Cost::default() },
+            PhasedCost {
+                prep: AndShared::prep_cost(8),
+                online: Cost::default(),
+            },
             |ch, ot| AndShared::prepare(ch, ot, 2, 8),
             |ch, p, _| {
                 let (x, y) = (BitVec::zeros(8), BitVec::zeros(7));
-                assert!(matches!(p.run(ch, &x, &[&x, &y]), Err(ArithError::Length { .. })));
+                assert!(matches!(
+                    p.run(ch, &x, &[&x, &y]),
+                    Err(ArithError::Length { .. })
+                ));
                 Ok(())
             },
         );

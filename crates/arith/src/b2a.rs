@@ -30,19 +30,35 @@ pub(crate) fn product_ring(ring: Ring) -> Option<Ring> {
 
 /// A share of b_C + b_S − 2·b_C·b_S from one of b_C·b_S.
 pub(crate) fn assemble(ring: Ring, bits: &BitVec, product: &[u64]) -> Vec<u64> {
-    bits.iter().zip(product).map(|(b, &p)| ring.sub(u64::from(b), p << 1)).collect()
+    bits.iter()
+        .zip(product)
+        .map(|(b, &p)| ring.sub(u64::from(b), p << 1))
+        .collect()
 }
 
 impl BitToArith {
     /// Prepares `batch` conversions into `ring`.
-    pub fn prepare(ch: &mut Channel, ot: &mut Ot, ring: Ring, batch: usize) -> Result<BitToArith, ArithError> {
-        let product = product_ring(ring).map(|r| BitProduct::prepare(ch, ot, &[r], batch)).transpose()?;
-        Ok(BitToArith { ring, batch, product })
+    pub fn prepare(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        ring: Ring,
+        batch: usize,
+    ) -> Result<BitToArith, ArithError> {
+        let product = product_ring(ring)
+            .map(|r| BitProduct::prepare(ch, ot, &[r], batch))
+            .transpose()?;
+        Ok(BitToArith {
+            ring,
+            batch,
+            product,
+        })
     }
 
     /// What `prepare` and `run` send and consume.
     pub fn cost(ring: Ring, batch: usize) -> PhasedCost {
-        product_ring(ring).map(|r| BitProduct::cost(&[r], batch)).unwrap_or_default()
+        product_ring(ring)
+            .map(|r| BitProduct::cost(&[r], batch))
+            .unwrap_or_default()
     }
 
     /// Who speaks when in `run`.
@@ -82,7 +98,10 @@ mod tests {
                     |ch, ot| BitToArith::prepare(ch, ot, ring, batch),
                     |ch, p, side| p.run(ch, side.pick(&shares)),
                 );
-                assert_eq!(add(ring, &c, &s), b.iter().map(u64::from).collect::<Vec<_>>());
+                assert_eq!(
+                    add(ring, &c, &s),
+                    b.iter().map(u64::from).collect::<Vec<_>>()
+                );
             }
         }
     }

@@ -32,25 +32,41 @@ pub struct BitProduct {
 
 impl BitProduct {
     /// Prepares `batch` products in each of `rings`.
-    pub fn prepare(ch: &mut Channel, ot: &mut Ot, rings: &[Ring], batch: usize) -> Result<BitProduct, ArithError> {
+    pub fn prepare(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        rings: &[Ring],
+        batch: usize,
+    ) -> Result<BitProduct, ArithError> {
         let half = match ot.role() {
             volvelle_net::Role::Client => {
-                let halves = rings.iter().map(|&r| WordSender::prepare(ch, ot, &[r], batch));
+                let halves = rings
+                    .iter()
+                    .map(|&r| WordSender::prepare(ch, ot, &[r], batch));
                 Half::Client(halves.collect::<Result<_, _>>()?)
             }
             volvelle_net::Role::Server => {
-                let halves = rings.iter().map(|&r| WordReceiver::prepare(ch, ot, &[r], batch));
+                let halves = rings
+                    .iter()
+                    .map(|&r| WordReceiver::prepare(ch, ot, &[r], batch));
                 Half::Server(halves.collect::<Result<_, _>>()?)
             }
         };
-        Ok(BitProduct { rings: rings.to_vec(), batch, half })
+        Ok(BitProduct {
+            rings: rings.to_vec(),
+            batch,
+            half,
+        })
     }
 
     /// What `prepare` and `run` send and consume.
     pub fn cost(rings: &[Ring], batch: usize) -> PhasedCost {
         let fix = wire::wire_bools(rings.len() * batch);
         PhasedCost {
-            prep: Cost { cots_client: (rings.len() * batch) as u64, ..Cost::default() },
+            prep: Cost {
+                cots_client: (rings.len() * batch) as u64,
+                ..Cost::default()
+            },
             online: Cost {
                 client_bits: words::message_bits(rings, batch),
                 server_bits: fix,
@@ -79,7 +95,8 @@ impl BitProduct {
                 let mut shares = Vec::with_capacity(own.len());
                 for (k, (sender, bits)) in senders.into_iter().zip(own).enumerate() {
                     let delta = bits.iter().map(u64::from).collect();
-                    let (bytes, share) = sender.answer(&fix.slice(k * self.batch, self.batch), &[delta]);
+                    let (bytes, share) =
+                        sender.answer(&fix.slice(k * self.batch, self.batch), &[delta]);
                     message.extend_from_slice(&bytes);
                     shares.extend(share);
                 }
@@ -92,7 +109,11 @@ impl BitProduct {
                     fix.extend_bits(&receiver.fix(bits));
                 }
                 wire::send_bits(ch, FIX, &fix)?;
-                let len = self.rings.iter().map(|r| pack::packed_len(self.batch, r.bits())).sum();
+                let len = self
+                    .rings
+                    .iter()
+                    .map(|r| pack::packed_len(self.batch, r.bits()))
+                    .sum();
                 let message = wire::recv_bytes(ch, ANSWER, len)?;
                 let mut rest = message.as_slice();
                 let mut shares = Vec::with_capacity(own.len());
@@ -117,15 +138,29 @@ mod tests {
         for batch in BATCHES {
             let rings = [Ring::new(1).unwrap(), Ring::new(13).unwrap(), Ring::Z64];
             let mut prg = prg(batch);
-            let bits: Vec<_> =
-                rings.iter().map(|_| (BitVec::random(&mut prg, batch), BitVec::random(&mut prg, batch))).collect();
+            let bits: Vec<_> = rings
+                .iter()
+                .map(|_| {
+                    (
+                        BitVec::random(&mut prg, batch),
+                        BitVec::random(&mut prg, batch),
+                    )
+                })
+                .collect();
             let (c, s) = both(
                 BitProduct::cost(&rings, batch),
                 |ch, ot| BitProduct::prepare(ch, ot, &rings, batch),
-                |ch, p, side| p.run(ch, &bits.iter().map(|pair| side.pick(pair)).collect::<Vec<_>>()),
+                |ch, p, side| {
+                    p.run(
+                        ch,
+                        &bits.iter().map(|pair| side.pick(pair)).collect::<Vec<_>>(),
+                    )
+                },
             );
             for (k, ring) in rings.iter().enumerate() {
-                let expected: Vec<_> = (0..batch).map(|i| u64::from(bits[k].0.get(i) & bits[k].1.get(i))).collect();
+                let expected: Vec<_> = (0..batch)
+                    .map(|i| u64::from(bits[k].0.get(i) & bits[k].1.get(i)))
+                    .collect();
                 assert_eq!(add(*ring, &c[k], &s[k]), expected);
             }
         }

@@ -95,7 +95,10 @@ impl GreaterEqual {
         ring: Ring,
         batch: usize,
     ) -> Result<GreaterEqual, ArithError> {
-        Ok(GreaterEqual { ring, msb: Msb::prepare(ch, ot, variant, ring, batch)? })
+        Ok(GreaterEqual {
+            ring,
+            msb: Msb::prepare(ch, ot, variant, ring, batch)?,
+        })
     }
 
     /// What `prepare` and `run` send and consume.
@@ -111,7 +114,11 @@ impl GreaterEqual {
     /// Shares of 1{x ≥ y}, for x − y in −2^{l−1} … 2^{l−1} − 1.
     pub fn run(self, ch: &mut Channel, x: &[u64], y: &[u64]) -> Result<BitVec, ArithError> {
         check_len("right sides of a comparison", x.len(), y.len())?;
-        let difference: Vec<u64> = x.iter().zip(y).map(|(&x, &y)| self.ring.sub(x, y)).collect();
+        let difference: Vec<u64> = x
+            .iter()
+            .zip(y)
+            .map(|(&x, &y)| self.ring.sub(x, y))
+            .collect();
         let mut bits = self.msb.run(ch, &difference)?;
         if ch.role() == Role::Client {
             bits.not_assign();
@@ -133,14 +140,15 @@ mod tests {
             |ch, ot| Msb::prepare(ch, ot, variant, ring, batch),
             |ch, p, side| p.run(ch, side.words(shares)),
         );
-        let expected =
-            BitVec::from_fn(batch, |i| ring.to_signed(ring.add(shares.0[i], shares.1[i])) < 0);
+        let expected = BitVec::from_fn(batch, |i| {
+            ring.to_signed(ring.add(shares.0[i], shares.1[i])) < 0
+        });
         assert!(xor(&c, &s) == expected, "{variant:?} {ring:?} {batch}");
     }
 
     #[test]
     fn every_sharing_in_small_rings() {
-        for variant in [Variant::Cheetah, Variant::OneHot] {
+        for variant in Variant::ALL {
             for bits in 1..=6 {
                 let all = || 0..1u64 << bits;
                 let c = all().flat_map(|c| all().map(move |_| c)).collect();
@@ -158,7 +166,13 @@ mod tests {
                 let mut prg = prg(batch);
                 let mut values = vec![0; batch];
                 prg.fill_masked(&mut values, bits);
-                for (v, edge) in values.iter_mut().zip([0, 1, ring.mask(), ring.mask() >> 1, (ring.mask() >> 1) + 1]) {
+                for (v, edge) in values.iter_mut().zip([
+                    0,
+                    1,
+                    ring.mask(),
+                    ring.mask() >> 1,
+                    (ring.mask() >> 1) + 1,
+                ]) {
                     *v = edge;
                 }
                 check(Variant::Cheetah, ring, &share(&mut prg, ring, &values));
@@ -169,7 +183,9 @@ mod tests {
     #[test]
     fn greater_or_equal() {
         let ring = Ring::new(9).unwrap();
-        let pairs: Vec<(i64, i64)> = (-128..127).flat_map(|x| [-128, -1, 0, x, 127].map(|y| (x, y))).collect();
+        let pairs: Vec<(i64, i64)> = (-128..127)
+            .flat_map(|x| [-128, -1, 0, x, 127].map(|y| (x, y)))
+            .collect();
         let mut prg = prg(0);
         let x: Vec<u64> = pairs.iter().map(|p| ring.from_signed(p.0)).collect();
         let y: Vec<u64> = pairs.iter().map(|p| ring.from_signed(p.1)).collect();

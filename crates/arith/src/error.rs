@@ -60,15 +60,28 @@ pub(crate) fn check_len(what: &'static str, expected: usize, got: usize) -> Resu
     if expected == got {
         Ok(())
     } else {
-        Err(ArithError::Length { what, expected, got })
+        Err(ArithError::Length {
+            what,
+            expected,
+            got,
+        })
     }
 }
 
 /// Checks a parameter against its inclusive range.
-pub(crate) fn check_range(what: &'static str, low: u32, high: u32, got: u32) -> Result<(), ArithError> {
+pub(crate) fn check_range(
+    what: &'static str,
+    low: u32,
+    high: u32,
+    got: u32,
+) -> Result<(), ArithError> {
     if (low..=high).contains(&got) {
         Ok(())
     } else {
-        Err(ArithError::Parameter { what, expected: format!("{low} to {high}"), got: i64::from(got) })
+        Err(ArithError::Parameter {
+            what,
+            expected: format!("{low} to {high}"),
+            got: i64::from(got),
+        })
     }
 }

@@ -9,8 +9,8 @@ use volvelle_ot::{Ot, PhasedCost};
 
 use crate::error::{ArithError, check_range};
 use crate::millionaire::Variant;
+use crate::rescale::{Range, Rescale, Sign};
 use crate::ring::Ring;
-use crate::truncate::{Range, Rescale, Sign};
 
 /// Prepared extensions.
 pub struct Extend(Rescale);
@@ -70,11 +70,23 @@ mod tests {
                 |ch, p, side| p.run(ch, side.words(&shares)),
             );
             let expected: Vec<u64> = match sign {
-                Sign::Signed => values.iter().map(|&v| rings.1.from_signed(rings.0.to_signed(v))).collect(),
+                Sign::Signed => values
+                    .iter()
+                    .map(|&v| rings.1.from_signed(rings.0.to_signed(v)))
+                    .collect(),
                 Sign::Unsigned => values.clone(),
             };
             assert_eq!(add(rings.1, &c, &s), expected);
         }
-        assert!(Extend::cost(Variant::Cheetah, (rings.1, rings.0), Sign::Signed, Range::Full, 1).is_err());
+        assert!(
+            Extend::cost(
+                Variant::Cheetah,
+                (rings.1, rings.0),
+                Sign::Signed,
+                Range::Full,
+                1
+            )
+            .is_err()
+        );
     }
 }

@@ -25,7 +25,10 @@ impl Flow {
     /// Both send, then both wait; `times` times.
     pub fn exchange(&mut self, times: u64) {
         for _ in 0..times {
-            (self.client, self.server) = (self.client.max(self.server + 1), self.server.max(self.client + 1));
+            (self.client, self.server) = (
+                self.client.max(self.server + 1),
+                self.server.max(self.client + 1),
+            );
         }
     }
 

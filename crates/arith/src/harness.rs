@@ -69,7 +69,10 @@ pub(crate) fn both<P, T: Send>(
         check(ch, Phase::Online, cost.online);
         out
     };
-    run_pair(|ch| party(ch, &mut client_ot), |ch| party(ch, &mut server_ot))
+    run_pair(
+        |ch| party(ch, &mut client_ot),
+        |ch| party(ch, &mut server_ot),
+    )
 }
 
 fn check(ch: &Channel, phase: Phase, cost: Cost) {
@@ -78,7 +81,11 @@ fn check(ch: &Channel, phase: Phase, cost: Cost) {
         Role::Client => (cost.client_bits, cost.server_bits),
         Role::Server => (cost.server_bits, cost.client_bits),
     };
-    assert_eq!((traffic.sent * 8, traffic.received * 8), (sent, received), "bits sent and received in {phase:?}");
+    assert_eq!(
+        (traffic.sent * 8, traffic.received * 8),
+        (sent, received),
+        "bits sent and received in {phase:?}"
+    );
     assert_eq!(traffic.rounds, cost.rounds, "rounds in {phase:?}");
 }
 
@@ -88,5 +95,9 @@ fn check_cots(ot: &Ot, cost: Cost) {
         Role::Client => (cost.cots_client, cost.cots_server),
         Role::Server => (cost.cots_server, cost.cots_client),
     };
-    assert_eq!((stats.consumed_send, stats.consumed_recv), (sent, received), "OTs as sender and receiver");
+    assert_eq!(
+        (stats.consumed_send, stats.consumed_recv),
+        (sent, received),
+        "OTs as sender and receiver"
+    );
 }

@@ -11,7 +11,7 @@
 //! | [`And`], [`AndShared`] | 4; 2 + 2m for m right operands | 1 |
 //! | [`Mux`] | 2 + 2l | 2 |
 //! | [`BitToArith`] | l | 2 |
-//! | [`Compare`] (millionaires) | 299 for 31 bits ([`Variant::Cheetah`]) | 2 + log₂(blocks) |
+//! | [`Compare`] (millionaires) | 284 for 31 bits ([`Variant::Cheetah`]), 204 ([`Variant::Compact`]) | 2 + log₂(blocks) |
 //! | [`Multiply`] | 4l | 1 |
 //! | [`MatVecClear`], [`MatVecShared`] | n·x_bits, n·l a vector | 1 |
 
@@ -29,6 +29,7 @@ mod millionaire;
 mod multiply;
 mod mux;
 mod pads;
+mod rescale;
 mod ring;
 mod share;
 mod sliced;
@@ -50,6 +51,7 @@ pub use linear::{MatVecClear, MatVecShared, Matrix, MatrixShape};
 pub use millionaire::{Compare, PrefixCompare, Variant};
 pub use multiply::Multiply;
 pub use mux::Mux;
+pub use rescale::{Range, Rescale, Sign};
 pub use ring::Ring;
 pub use share::{open_arith, open_bits, share, share_bits};
-pub use truncate::{Range, Rescale, Sign, Truncate, Truncation};
+pub use truncate::{Truncate, Truncation};

@@ -40,17 +40,28 @@ pub struct Multiply {
 }
 
 fn items(ring: Ring, batch: usize) -> Items {
-    Items { count: batch, ots: ring.bits() as usize, width: 1 }
+    Items {
+        count: batch,
+        ots: ring.bits() as usize,
+        width: 1,
+    }
 }
 
 /// Bytes of the u_i of `count` products.
 fn cross_len(ring: Ring, count: usize) -> usize {
-    (1..ring.bits()).map(|bits| pack::packed_len(count, bits)).sum()
+    (1..ring.bits())
+        .map(|bits| pack::packed_len(count, bits))
+        .sum()
 }
 
 impl Multiply {
     /// Prepares `batch` products.
-    pub fn prepare(ch: &mut Channel, ot: &mut Ot, ring: Ring, batch: usize) -> Result<Multiply, ArithError> {
+    pub fn prepare(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        ring: Ring,
+        batch: usize,
+    ) -> Result<Multiply, ArithError> {
         let items = items(ring, batch);
         let (mut a, mut b) = (vec![0; batch], vec![0; batch]);
         let (mut sent, mut received) = (vec![0; batch], vec![0; batch]);
@@ -61,17 +72,41 @@ impl Multiply {
             items,
             |start, zeros, ones| {
                 let range = start..start + zeros.len() / items.ots;
-                send_cross(ring, zeros, ones, &mut b[range.clone()], &mut sent[range], &mut message);
+                send_cross(
+                    ring,
+                    zeros,
+                    ones,
+                    &mut b[range.clone()],
+                    &mut sent[range],
+                    &mut message,
+                );
             },
             |start, choices, pads| {
                 let range = start..start + choices.len() / items.ots;
-                recv_cross(ring, choices, pads, &mut a[range.clone()], &mut received[range]);
+                recv_cross(
+                    ring,
+                    choices,
+                    pads,
+                    &mut a[range.clone()],
+                    &mut received[range],
+                );
             },
         )?;
         let theirs = wire::exchange_bytes(ch, CROSS, &message, message.len())?;
         add_corrections(ring, items, &theirs, &a, &mut received);
-        let c = (0..batch).map(|i| ring.reduce(sent[i].wrapping_add(received[i]).wrapping_add(ring.mul(a[i], b[i]))));
-        Ok(Multiply { ring, c: c.collect(), a, b })
+        let c = (0..batch).map(|i| {
+            ring.reduce(
+                sent[i]
+                    .wrapping_add(received[i])
+                    .wrapping_add(ring.mul(a[i], b[i])),
+            )
+        });
+        Ok(Multiply {
+            ring,
+            c: c.collect(),
+            a,
+            b,
+        })
     }
 
     /// What `prepare` and `run` send and consume.
@@ -80,8 +115,19 @@ impl Multiply {
         let open = wire::wire_bits(2 * batch, ring.bits());
         let cots = items(ring, batch).ots as u64 * batch as u64;
         PhasedCost {
-            prep: Cost { client_bits: cross, server_bits: cross, rounds: 1, cots_client: cots, cots_server: cots },
-            online: Cost { client_bits: open, server_bits: open, rounds: 1, ..Cost::default() },
+            prep: Cost {
+                client_bits: cross,
+                server_bits: cross,
+                rounds: 1,
+                cots_client: cots,
+                cots_server: cots,
+            },
+            online: Cost {
+                client_bits: open,
+                server_bits: open,
+                rounds: 1,
+                ..Cost::default()
+            },
         }
     }
 
@@ -95,7 +141,11 @@ impl Multiply {
         let Multiply { ring, a, b, c } = self;
         check_len("left factors", a.len(), x.len())?;
         check_len("right factors", a.len(), y.len())?;
-        let masked = x.iter().zip(&a).chain(y.iter().zip(&b)).map(|(&v, &mask)| ring.sub(v, mask));
+        let masked = x
+            .iter()
+            .zip(&a)
+            .chain(y.iter().zip(&b))
+            .map(|(&v, &mask)| ring.sub(v, mask));
         let masked: Vec<u64> = masked.collect();
         let theirs = wire::exchange_words(ch, OPEN, ring, &masked)?;
         let open = |i: usize| masked[i].wrapping_add(theirs[i]);
@@ -103,14 +153,24 @@ impl Multiply {
         let products = (0..x.len()).map(|i| {
             let (d, e) = (open(i), open(x.len() + i));
             let products = d.wrapping_mul(b[i]).wrapping_add(e.wrapping_mul(a[i]));
-            ring.reduce(c[i].wrapping_add(products).wrapping_add(first.wrapping_mul(d).wrapping_mul(e)))
+            ring.reduce(
+                c[i].wrapping_add(products)
+                    .wrapping_add(first.wrapping_mul(d).wrapping_mul(e)),
+            )
         });
         Ok(products.collect())
     }
 }
 
 /// The sender's half of a chunk: b, the share of a·b, and the u_i column by column.
-fn send_cross(ring: Ring, zeros: &[Block], ones: &[Block], b: &mut [u64], share: &mut [u64], message: &mut Vec<u8>) {
+fn send_cross(
+    ring: Ring,
+    zeros: &[Block],
+    ones: &[Block],
+    b: &mut [u64],
+    share: &mut [u64],
+    message: &mut Vec<u8>,
+) {
     let l = ring.bits() as usize;
     let mut column = vec![0; b.len()];
     for i in 0..l {
@@ -131,7 +191,11 @@ fn send_cross(ring: Ring, zeros: &[Block], ones: &[Block], b: &mut [u64], share:
 /// The receiver's half of a chunk: a, and Σ 2^i·r_{i,a_i}.
 fn recv_cross(ring: Ring, choices: &[u8], pads: &[Block], a: &mut [u64], share: &mut [u64]) {
     let l = ring.bits() as usize;
-    for (k, (choices, pads)) in choices.chunks_exact(l).zip(pads.chunks_exact(l)).enumerate() {
+    for (k, (choices, pads)) in choices
+        .chunks_exact(l)
+        .zip(pads.chunks_exact(l))
+        .enumerate()
+    {
         for (i, (c, pad)) in choices.iter().zip(pads).enumerate() {
             a[k] |= u64::from(c & 1) << i;
             share[k] = ring.add(share[k], (pad.0 as u64) << i);
@@ -179,7 +243,11 @@ mod tests {
         for bits in 1..=3u32 {
             let n = 1u64 << bits;
             let part = |k: u32| (0..n.pow(4)).map(|i| i / n.pow(k) % n).collect::<Vec<_>>();
-            check(Ring::new(bits).unwrap(), &(part(0), part(1)), &(part(2), part(3)));
+            check(
+                Ring::new(bits).unwrap(),
+                &(part(0), part(1)),
+                &(part(2), part(3)),
+            );
         }
     }
 

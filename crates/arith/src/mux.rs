@@ -36,14 +36,29 @@ pub struct Mux {
 
 impl Mux {
     /// Prepares `batch` products of a bit and a word.
-    pub fn prepare(ch: &mut Channel, ot: &mut Ot, ring: Ring, batch: usize) -> Result<Mux, ArithError> {
+    pub fn prepare(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        ring: Ring,
+        batch: usize,
+    ) -> Result<Mux, ArithError> {
         Mux::prepare_many(ch, ot, &[ring], batch)
     }
 
     /// Prepares `batch` products of a bit and one word of each ring.
-    pub fn prepare_many(ch: &mut Channel, ot: &mut Ot, rings: &[Ring], batch: usize) -> Result<Mux, ArithError> {
+    pub fn prepare_many(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        rings: &[Ring],
+        batch: usize,
+    ) -> Result<Mux, ArithError> {
         let (sender, receiver) = words::prepare_both(ch, ot, rings, batch)?;
-        Ok(Mux { rings: rings.to_vec(), batch, sender, receiver })
+        Ok(Mux {
+            rings: rings.to_vec(),
+            batch,
+            sender,
+            receiver,
+        })
     }
 
     /// What `prepare` and `run` send and consume.
@@ -55,8 +70,17 @@ impl Mux {
     pub fn cost_many(rings: &[Ring], batch: usize) -> PhasedCost {
         let bits = wire::wire_bools(batch) + words::message_bits(rings, batch);
         PhasedCost {
-            prep: Cost { cots_client: batch as u64, cots_server: batch as u64, ..Cost::default() },
-            online: Cost { client_bits: bits, server_bits: bits, rounds: 2, ..Cost::default() },
+            prep: Cost {
+                cots_client: batch as u64,
+                cots_server: batch as u64,
+                ..Cost::default()
+            },
+            online: Cost {
+                client_bits: bits,
+                server_bits: bits,
+                rounds: 2,
+                ..Cost::default()
+            },
         }
     }
 
@@ -66,12 +90,22 @@ impl Mux {
     }
 
     /// Shares of b·x.
-    pub fn run(self, ch: &mut Channel, bits: &BitVec, values: &[u64]) -> Result<Vec<u64>, ArithError> {
+    pub fn run(
+        self,
+        ch: &mut Channel,
+        bits: &BitVec,
+        values: &[u64],
+    ) -> Result<Vec<u64>, ArithError> {
         Ok(self.run_many(ch, bits, &[values])?.swap_remove(0))
     }
 
     /// Shares of b·x_k for each ring k.
-    pub fn run_many(self, ch: &mut Channel, bits: &BitVec, values: &[&[u64]]) -> Result<Vec<Vec<u64>>, ArithError> {
+    pub fn run_many(
+        self,
+        ch: &mut Channel,
+        bits: &BitVec,
+        values: &[&[u64]],
+    ) -> Result<Vec<Vec<u64>>, ArithError> {
         check_len("bits of a multiplexer", self.batch, bits.len())?;
         check_len("words of a multiplexer", self.rings.len(), values.len())?;
         for v in values {
@@ -95,7 +129,11 @@ impl Mux {
 /// x·(1 − 2b), not reduced.
 fn correlations(bits: &BitVec, values: &[u64]) -> Vec<u64> {
     let signs = bits.iter().map(|b| u64::from(b).wrapping_neg());
-    values.iter().zip(signs).map(|(&v, sign)| (v ^ sign).wrapping_sub(sign)).collect()
+    values
+        .iter()
+        .zip(signs)
+        .map(|(&v, sign)| (v ^ sign).wrapping_sub(sign))
+        .collect()
 }
 
 #[cfg(test)]
@@ -127,7 +165,10 @@ mod tests {
 
     #[test]
     fn several_words_share_a_bit() {
-        let (batch, rings) = (71, [Ring::new(5).unwrap(), Ring::new(37).unwrap(), Ring::Z64]);
+        let (batch, rings) = (
+            71,
+            [Ring::new(5).unwrap(), Ring::new(37).unwrap(), Ring::Z64],
+        );
         let mut prg = prg(1);
         let b = BitVec::random(&mut prg, batch);
         let bs = share_bits(&mut prg, &b);
@@ -139,14 +180,31 @@ mod tests {
                 v
             })
             .collect();
-        let split: Vec<_> = rings.iter().zip(&values).map(|(r, v)| share(&mut prg, *r, v)).collect();
+        let split: Vec<_> = rings
+            .iter()
+            .zip(&values)
+            .map(|(r, v)| share(&mut prg, *r, v))
+            .collect();
         let (c, s) = both(
             Mux::cost_many(&rings, batch),
             |ch, ot| Mux::prepare_many(ch, ot, &rings, batch),
-            |ch, p, side| p.run_many(ch, side.pick(&bs), &split.iter().map(|x| side.pick(x).as_slice()).collect::<Vec<_>>()),
+            |ch, p, side| {
+                p.run_many(
+                    ch,
+                    side.pick(&bs),
+                    &split
+                        .iter()
+                        .map(|x| side.pick(x).as_slice())
+                        .collect::<Vec<_>>(),
+                )
+            },
         );
         for (k, ring) in rings.iter().enumerate() {
-            let expected: Vec<_> = b.iter().zip(&values[k]).map(|(b, &x)| u64::from(b) * x).collect();
+            let expected: Vec<_> = b
+                .iter()
+                .zip(&values[k])
+                .map(|(b, &x)| u64::from(b) * x)
+                .collect();
             assert_eq!(add(*ring, &c[k], &s[k]), expected);
         }
     }

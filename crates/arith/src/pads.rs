@@ -28,17 +28,25 @@ pub(crate) struct Items {
 impl Items {
     /// One OT with one block an item.
     pub fn single(count: usize) -> Items {
-        Items { count, ots: 1, width: 1 }
+        Items {
+            count,
+            ots: 1,
+            width: 1,
+        }
     }
 
     /// Items of a chunk, a multiple of 64.
     fn chunk(self) -> usize {
-        (CHUNK_BLOCKS / (self.ots * self.width)).next_multiple_of(64).max(64)
+        (CHUNK_BLOCKS / (self.ots * self.width))
+            .next_multiple_of(64)
+            .max(64)
     }
 
     /// (first item, number of items) of each chunk.
     pub fn chunks(self) -> impl Iterator<Item = (usize, usize)> {
-        (0..self.count).step_by(self.chunk()).map(move |start| (start, self.chunk().min(self.count - start)))
+        (0..self.count)
+            .step_by(self.chunk())
+            .map(move |start| (start, self.chunk().min(self.count - start)))
     }
 }
 
@@ -73,7 +81,12 @@ pub(crate) fn try_recv(
     let mut pads = Zeroizing::new(vec![Block::ZERO; capacity * items.width]);
     for (start, len) in items.chunks() {
         let ots = len * items.ots;
-        ot.recv_random(ch, items.width, &mut choices[..ots], &mut pads[..ots * items.width])?;
+        ot.recv_random(
+            ch,
+            items.width,
+            &mut choices[..ots],
+            &mut pads[..ots * items.width],
+        )?;
         visit(ch, start, &choices[..ots], &pads[..ots * items.width])?;
     }
     Ok(())
@@ -127,10 +140,16 @@ pub(crate) fn both(
 
 /// Bit `t` of up to 64 blocks, block j's at position j.
 pub(crate) fn gather(blocks: &[Block], t: u32) -> u64 {
-    blocks.iter().enumerate().fold(0, |word, (j, b)| word | (((b.0 >> t) as u64 & 1) << j))
+    blocks
+        .iter()
+        .enumerate()
+        .fold(0, |word, (j, b)| word | (((b.0 >> t) as u64 & 1) << j))
 }
 
 /// Up to 64 choice bits, the j-th at position j.
 pub(crate) fn gather_choices<'a>(choices: impl IntoIterator<Item = &'a u8>) -> u64 {
-    choices.into_iter().enumerate().fold(0, |word, (j, &c)| word | (u64::from(c & 1) << j))
+    choices
+        .into_iter()
+        .enumerate()
+        .fold(0, |word, (j, &c)| word | (u64::from(c & 1) << j))
 }

@@ -83,9 +83,15 @@ mod tests {
             let half = 1i64 << (bits - 1);
             for x in -half..half {
                 assert_eq!(ring.to_signed(ring.from_signed(x)), x);
-                assert_eq!(ring.add(ring.from_signed(x), ring.neg(ring.from_signed(x))), 0);
+                assert_eq!(
+                    ring.add(ring.from_signed(x), ring.neg(ring.from_signed(x))),
+                    0
+                );
             }
         }
-        assert_eq!(Ring::Z64.to_signed(Ring::Z64.from_signed(i64::MIN)), i64::MIN);
+        assert_eq!(
+            Ring::Z64.to_signed(Ring::Z64.from_signed(i64::MIN)),
+            i64::MIN
+        );
     }
 }

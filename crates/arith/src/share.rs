@@ -14,7 +14,11 @@ const OPEN_BITS: Label = Label::new("arith/open/bits");
 pub fn share(prg: &mut Prg, ring: Ring, values: &[u64]) -> (Vec<u64>, Vec<u64>) {
     let mut first = vec![0; values.len()];
     prg.fill_masked(&mut first, ring.bits());
-    let second = values.iter().zip(&first).map(|(&v, &r)| ring.sub(v, r)).collect();
+    let second = values
+        .iter()
+        .zip(&first)
+        .map(|(&v, &r)| ring.sub(v, r))
+        .collect();
     (first, second)
 }
 
@@ -56,14 +60,19 @@ mod tests {
             let mut values = vec![0; 77];
             prg.fill_masked(&mut values, bits);
             let (c, s) = share(&mut prg, ring, &values);
-            let (at_c, at_s) =
-                run_pair(|ch| open_arith(ch, ring, &c).unwrap(), |ch| open_arith(ch, ring, &s).unwrap());
+            let (at_c, at_s) = run_pair(
+                |ch| open_arith(ch, ring, &c).unwrap(),
+                |ch| open_arith(ch, ring, &s).unwrap(),
+            );
             assert_eq!(at_c, values);
             assert_eq!(at_s, values);
         }
         let bits = BitVec::random(&mut prg, 77);
         let (c, s) = share_bits(&mut prg, &bits);
-        let (at_c, at_s) = run_pair(|ch| open_bits(ch, &c).unwrap(), |ch| open_bits(ch, &s).unwrap());
+        let (at_c, at_s) = run_pair(
+            |ch| open_bits(ch, &c).unwrap(),
+            |ch| open_bits(ch, &s).unwrap(),
+        );
         assert!(at_c == bits && at_s == bits);
     }
 }

@@ -32,7 +32,11 @@ pub(crate) fn send_bytes(ch: &mut Channel, label: Label, bytes: &[u8]) -> Result
 }
 
 /// Receives exactly `len` bytes, where `len` comes from this party's own parameters.
-pub(crate) fn recv_bytes(ch: &mut Channel, label: Label, len: usize) -> Result<Vec<u8>, ArithError> {
+pub(crate) fn recv_bytes(
+    ch: &mut Channel,
+    label: Label,
+    len: usize,
+) -> Result<Vec<u8>, ArithError> {
     let mut bytes = vec![0; len];
     for i in 0..pieces(len) {
         ch.recv(label, &mut bytes[piece(i, len)])?;
@@ -41,7 +45,12 @@ pub(crate) fn recv_bytes(ch: &mut Channel, label: Label, len: usize) -> Result<V
 }
 
 /// Sends `mine` and receives the peer's message of `len` bytes, at once.
-pub(crate) fn exchange_bytes(ch: &mut Channel, label: Label, mine: &[u8], len: usize) -> Result<Vec<u8>, ArithError> {
+pub(crate) fn exchange_bytes(
+    ch: &mut Channel,
+    label: Label,
+    mine: &[u8],
+    len: usize,
+) -> Result<Vec<u8>, ArithError> {
     let mut theirs = vec![0; len];
     let mut read = 0;
     for i in 0..pieces(mine.len()) {
@@ -58,7 +67,10 @@ pub(crate) fn exchange_bytes(ch: &mut Channel, label: Label, mine: &[u8], len: u
 }
 
 fn bits_from(label: Label, bytes: &[u8], bits: usize) -> Result<BitVec, ArithError> {
-    BitVec::from_bytes(bytes, bits).ok_or(ArithError::Padding { label: label.name(), bits })
+    BitVec::from_bytes(bytes, bits).ok_or(ArithError::Padding {
+        label: label.name(),
+        bits,
+    })
 }
 
 pub(crate) fn send_bits(ch: &mut Channel, label: Label, bits: &BitVec) -> Result<(), ArithError> {
@@ -71,7 +83,11 @@ pub(crate) fn recv_bits(ch: &mut Channel, label: Label, len: usize) -> Result<Bi
 }
 
 /// Sends `mine` and receives as many bits.
-pub(crate) fn exchange_bits(ch: &mut Channel, label: Label, mine: &BitVec) -> Result<BitVec, ArithError> {
+pub(crate) fn exchange_bits(
+    ch: &mut Channel,
+    label: Label,
+    mine: &BitVec,
+) -> Result<BitVec, ArithError> {
     let theirs = exchange_bytes(ch, label, &mine.to_bytes(), mine.len().div_ceil(8))?;
     bits_from(label, &theirs, mine.len())
 }
@@ -89,8 +105,18 @@ pub(crate) fn unpack_words(ring: Ring, bytes: &[u8], count: usize) -> Vec<u64> {
 }
 
 /// Sends `mine` and receives as many words of the ring.
-pub(crate) fn exchange_words(ch: &mut Channel, label: Label, ring: Ring, mine: &[u64]) -> Result<Vec<u64>, ArithError> {
-    let theirs = exchange_bytes(ch, label, &pack_words(ring, mine), pack::packed_len(mine.len(), ring.bits()))?;
+pub(crate) fn exchange_words(
+    ch: &mut Channel,
+    label: Label,
+    ring: Ring,
+    mine: &[u64],
+) -> Result<Vec<u64>, ArithError> {
+    let theirs = exchange_bytes(
+        ch,
+        label,
+        &pack_words(ring, mine),
+        pack::packed_len(mine.len(), ring.bits()),
+    )?;
     Ok(unpack_words(ring, &theirs, mine.len()))
 }
 

@@ -32,7 +32,11 @@ fn width(rings: &[Ring]) -> usize {
 }
 
 fn items(rings: &[Ring], batch: usize) -> Items {
-    Items { count: batch, ots: 1, width: width(rings) }
+    Items {
+        count: batch,
+        ots: 1,
+        width: width(rings),
+    }
 }
 
 /// All zeros or all ones.
@@ -85,10 +89,19 @@ fn store_choices(bits: &mut BitVec, start: usize, choices: &[u8]) {
 impl WordSender {
     fn empty(rings: &[Ring], batch: usize) -> WordSender {
         let rows = vec![vec![0; batch]; rings.len()];
-        WordSender { rings: rings.to_vec(), zeros: rows.clone(), ones: rows }
+        WordSender {
+            rings: rings.to_vec(),
+            zeros: rows.clone(),
+            ones: rows,
+        }
     }
 
-    pub fn prepare(ch: &mut Channel, ot: &mut Ot, rings: &[Ring], batch: usize) -> Result<WordSender, ArithError> {
+    pub fn prepare(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        rings: &[Ring],
+        batch: usize,
+    ) -> Result<WordSender, ArithError> {
         let mut this = WordSender::empty(rings, batch);
         pads::send(ch, ot, items(rings, batch), |start, zeros, ones| {
             store(&mut this.zeros, rings, start, zeros);
@@ -116,10 +129,19 @@ impl WordSender {
 impl WordReceiver {
     fn empty(rings: &[Ring], batch: usize) -> WordReceiver {
         let pads = vec![vec![0; batch]; rings.len()];
-        WordReceiver { rings: rings.to_vec(), choices: BitVec::zeros(batch), pads }
+        WordReceiver {
+            rings: rings.to_vec(),
+            choices: BitVec::zeros(batch),
+            pads,
+        }
     }
 
-    pub fn prepare(ch: &mut Channel, ot: &mut Ot, rings: &[Ring], batch: usize) -> Result<WordReceiver, ArithError> {
+    pub fn prepare(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        rings: &[Ring],
+        batch: usize,
+    ) -> Result<WordReceiver, ArithError> {
         let mut this = WordReceiver::empty(rings, batch);
         pads::recv(ch, ot, items(rings, batch), |start, choices, pads| {
             store_choices(&mut this.choices, start, choices);

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use volvelle_lut::{BitTable, Generator, Index, LutError, Lookups, Output, Shape, SpLut, Table};
+use volvelle_lut::{BitTable, Generator, Index, Lookups, LutError, Output, Shape, SpLut, Table};
 use volvelle_net::testing::run_pair;
 use volvelle_net::{Channel, Role};
 use volvelle_ot::Ot;
@@ -56,18 +56,26 @@ fn main() -> Result<(), LutError> {
     let mut args = std::env::args().skip(1).map(|a| a.parse::<usize>());
     let mut arg = |default| args.next().and_then(Result::ok).unwrap_or(default);
     let (log_entries, bits, batch) = (arg(8) as u32, arg(64) as u32, arg(100_000));
-    let tables = [Table::from_fn(log_entries, bits, |i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15))?];
+    let tables = [Table::from_fn(log_entries, bits, |i| {
+        i.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    })?];
     let bit_tables = [BitTable::from_fn(log_entries, |i| i.count_ones() % 2 == 0)?];
     let index: Vec<u64> = (0..batch as u64).collect();
     let report = |what: &str, times: &[Duration]| {
-        let each: Vec<String> =
-            times.iter().map(|t| format!("{:8.1}", t.as_nanos() as f64 / batch as f64)).collect();
+        let each: Vec<String> = times
+            .iter()
+            .map(|t| format!("{:8.1}", t.as_nanos() as f64 / batch as f64))
+            .collect();
         println!("{what:42} {}", each.join(" "));
     };
     println!("n = 2^{log_entries}, l = {bits}, batch {batch}; ns a lookup: preprocessing, online");
     for kind in [Index::Arithmetic, Index::Boolean] {
         for generator in [Generator::Doubling, Generator::Rotation] {
-            let shape = |output| Shape { log_entries, index: kind, output };
+            let shape = |output| Shape {
+                log_entries,
+                index: kind,
+                output,
+            };
             let words = shape(Output::word(bits));
             let times = measure(|ch, ot| {
                 let (p, prep) = time(|| Lookups::prepare(ch, ot, generator, &words, batch))?;

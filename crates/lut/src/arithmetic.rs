@@ -22,6 +22,7 @@ use volvelle_net::{Channel, Label};
 use volvelle_ot::Cost;
 use volvelle_prim::fold::row_words;
 use volvelle_prim::{mask, select};
+use zeroize::Zeroizing;
 
 use crate::exchange::{ONLINE_CHUNK, Plan, Steps, exchange};
 use crate::onehot::{OneHots, Opening};
@@ -35,7 +36,12 @@ fn plan(log_entries: u32, words: &[u32], batch: usize) -> Plan {
     let opening = Opening::bytes(log_entries, ONLINE_CHUNK);
     let signs = sign::message_bytes(words, ONLINE_CHUNK);
     let steps = if sign::needed(words) { 2 } else { 1 };
-    Plan { batch, chunk: ONLINE_CHUNK, steps, largest_frame: opening.max(signs) }
+    Plan {
+        batch,
+        chunk: ONLINE_CHUNK,
+        steps,
+        largest_frame: opening.max(signs),
+    }
 }
 
 /// What the online phase sends for a batch.
@@ -62,7 +68,7 @@ pub(crate) fn lookup(
     let mut party = Party {
         opening: Opening::new(&onehots, index),
         offsets: Offsets::new(onehots.index(), onehots.log_entries(), tables),
-        scratch: vec![0; row_words(onehots.log_entries())],
+        scratch: Zeroizing::new(vec![0; row_words(onehots.log_entries())]),
         outputs: vec![vec![0; onehots.len()]; tables.len()],
         words,
         onehots,
@@ -78,7 +84,7 @@ struct Party {
     words: Vec<u32>,
     opening: Opening,
     offsets: Offsets,
-    scratch: Vec<u64>,
+    scratch: Zeroizing<Vec<u64>>,
     /// For each table, `u` (or `v`) after the first step, the outputs after the second.
     outputs: Vec<Vec<u64>>,
 }

@@ -25,7 +25,10 @@ pub(crate) fn lookup(
 ) -> Result<Vec<BitVec>, LutError> {
     let (kind, log_entries) = (onehots.index(), onehots.log_entries());
     let mut bits = Bits {
-        tables: tables.iter().map(|t| Moved::new(kind, log_entries, t)).collect(),
+        tables: tables
+            .iter()
+            .map(|t| Moved::new(kind, log_entries, t))
+            .collect(),
         outputs: vec![BitVec::zeros(onehots.len()); tables.len()],
     };
     open_and_select(ch, onehots, index, &mut bits)?;
@@ -60,10 +63,17 @@ impl Moved {
         let copies = (0..offsets)
             .flat_map(|offset| {
                 let len = if n < 64 { n } else { 64 * stride };
-                BitVec::from_fn(len, |j| moved(j % n, offset)).words().to_vec()
+                BitVec::from_fn(len, |j| moved(j % n, offset))
+                    .words()
+                    .to_vec()
             })
             .collect();
-        Self { index, within: offsets as u64 - 1, stride, copies }
+        Self {
+            index,
+            within: offsets as u64 - 1,
+            stride,
+            copies,
+        }
     }
 
     /// The parity of the entries that `row` selects at offset `delta`.
@@ -72,9 +82,10 @@ impl Moved {
         let copy = &self.copies[(delta & self.within) as usize * self.stride..][..self.stride];
         let word = (delta >> 6) as usize;
         let selected = match self.index {
-            Index::Arithmetic => {
-                row.iter().zip(&copy[word..]).fold(0, |sum, (&row, &entries)| sum ^ row & entries)
-            }
+            Index::Arithmetic => row
+                .iter()
+                .zip(&copy[word..])
+                .fold(0, |sum, (&row, &entries)| sum ^ row & entries),
             Index::Boolean => row
                 .iter()
                 .enumerate()

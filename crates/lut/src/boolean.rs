@@ -20,6 +20,7 @@ use volvelle_net::{Channel, Label};
 use volvelle_ot::Cost;
 use volvelle_prim::fold::row_words;
 use volvelle_prim::select;
+use zeroize::Zeroizing;
 
 use crate::exchange::{ONLINE_CHUNK, Plan, Steps, exchange};
 use crate::onehot::{OneHots, Opening};
@@ -28,14 +29,24 @@ use crate::{LutError, Table};
 
 fn plan(log_entries: u32, batch: usize) -> Plan {
     let largest_frame = Opening::bytes(log_entries, ONLINE_CHUNK);
-    Plan { batch, chunk: ONLINE_CHUNK, steps: 1, largest_frame }
+    Plan {
+        batch,
+        chunk: ONLINE_CHUNK,
+        steps: 1,
+        largest_frame,
+    }
 }
 
 /// What the online phase sends for a batch.
 pub(crate) fn cost(log_entries: u32, batch: usize) -> Cost {
     let bits = 8 * Opening::bytes(log_entries, batch) as u64;
     let rounds = plan(log_entries, batch).rounds();
-    Cost { client_bits: bits, server_bits: bits, rounds, ..Cost::default() }
+    Cost {
+        client_bits: bits,
+        server_bits: bits,
+        rounds,
+        ..Cost::default()
+    }
 }
 
 /// Something read where the opened offsets point: what differs between tables of words and of bits.
@@ -53,7 +64,15 @@ pub(crate) fn open_and_select(
 ) -> Result<(), LutError> {
     let plan = plan(onehots.log_entries(), onehots.len());
     let opening = Opening::new(&onehots, index);
-    exchange(ch, &plan, &mut Party { onehots, opening, reader })
+    exchange(
+        ch,
+        &plan,
+        &mut Party {
+            onehots,
+            opening,
+            reader,
+        },
+    )
 }
 
 /// Looks up every index in every table.
@@ -65,7 +84,7 @@ pub(crate) fn lookup(
 ) -> Result<Vec<Vec<u64>>, LutError> {
     let mut words = Words {
         offsets: Offsets::new(onehots.index(), onehots.log_entries(), tables),
-        scratch: vec![0; row_words(onehots.log_entries())],
+        scratch: Zeroizing::new(vec![0; row_words(onehots.log_entries())]),
         outputs: vec![vec![0; onehots.len()]; tables.len()],
     };
     open_and_select(ch, onehots, index, &mut words)?;
@@ -74,7 +93,7 @@ pub(crate) fn lookup(
 
 struct Words {
     offsets: Offsets,
-    scratch: Vec<u64>,
+    scratch: Zeroizing<Vec<u64>>,
     outputs: Vec<Vec<u64>>,
 }
 

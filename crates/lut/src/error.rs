@@ -62,7 +62,9 @@ pub enum LutError {
         got: usize,
     },
     /// A table of another width than the lookups were prepared for.
-    #[error("the lookups were prepared for {expected}-bit entries in table {table}, got {got}-bit ones")]
+    #[error(
+        "the lookups were prepared for {expected}-bit entries in table {table}, got {got}-bit ones"
+    )]
     TableBits {
         /// Which table.
         table: usize,

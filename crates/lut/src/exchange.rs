@@ -128,7 +128,12 @@ mod tests {
     use super::*;
 
     fn plan(batch: usize, steps: usize, largest_frame: usize) -> Plan {
-        Plan { batch, chunk: 64, steps, largest_frame }
+        Plan {
+            batch,
+            chunk: 64,
+            steps,
+            largest_frame,
+        }
     }
 
     #[test]

@@ -48,7 +48,9 @@ impl Lookups {
     ) -> Result<Self, LutError> {
         shape.check()?;
         check_batch(batch)?;
-        ch.span("lut-prepare", |ch| make(ch, ot, generator, shape, batch, prg))
+        ch.span("lut-prepare", |ch| {
+            make(ch, ot, generator, shape, batch, prg)
+        })
     }
 
     /// Exactly what [`Self::prepare`] and one lookup of the whole batch send and consume. For an XOR-shared output
@@ -58,19 +60,26 @@ impl Lookups {
     /// If the shape is not one that [`Self::prepare`] would take.
     #[must_use]
     pub fn cost(generator: Generator, shape: &Shape, batch: usize) -> PhasedCost {
-        assert!(shape.check().is_ok(), "cost of a shape that cannot be prepared: {shape:?}");
+        assert!(
+            shape.check().is_ok(),
+            "cost of a shape that cannot be prepared: {shape:?}"
+        );
         let k = shape.log_entries;
         let onehots = match generator {
             Generator::Rotation => rotation::cost(k, batch),
             Generator::Doubling => doubling::cost(k, shape.index, batch),
         };
         let (signs, online) = match &shape.output {
-            Output::Arithmetic { words } => {
-                (sign::prep_cost(words, batch), arithmetic::cost(k, words, batch))
-            }
+            Output::Arithmetic { words } => (
+                sign::prep_cost(words, batch),
+                arithmetic::cost(k, words, batch),
+            ),
             Output::Xor => (Cost::default(), boolean::cost(k, batch)),
         };
-        PhasedCost { prep: onehots.then(signs), online }
+        PhasedCost {
+            prep: onehots.then(signs),
+            online,
+        }
     }
 
     /// Number of lookups.
@@ -95,16 +104,27 @@ impl Lookups {
             return Err(self.wrong_output("additively shared"));
         };
         if tables.len() != words.len() {
-            return Err(LutError::TableCount { expected: words.len(), got: tables.len() });
+            return Err(LutError::TableCount {
+                expected: words.len(),
+                got: tables.len(),
+            });
         }
         self.check(index, tables.iter().map(Table::len))?;
-        for (table, (&expected, got)) in words.iter().zip(tables.iter().map(Table::bits)).enumerate() {
+        for (table, (&expected, got)) in
+            words.iter().zip(tables.iter().map(Table::bits)).enumerate()
+        {
             if got != expected {
-                return Err(LutError::TableBits { table, expected, got });
+                return Err(LutError::TableBits {
+                    table,
+                    expected,
+                    got,
+                });
             }
         }
         let Self { onehots, signs, .. } = self;
-        ch.span("lut", |ch| arithmetic::lookup(ch, onehots, signs, index, tables))
+        ch.span("lut", |ch| {
+            arithmetic::lookup(ch, onehots, signs, index, tables)
+        })
     }
 
     /// Looks up with XOR-shared outputs, words of each table's bits.
@@ -144,20 +164,29 @@ impl Lookups {
             return Err(self.wrong_output("XOR-shared"));
         }
         if tables == 0 {
-            return Err(LutError::TableCount { expected: 1, got: 0 });
+            return Err(LutError::TableCount {
+                expected: 1,
+                got: 0,
+            });
         }
         Ok(())
     }
 
     fn check(&self, index: &[u64], lens: impl Iterator<Item = usize>) -> Result<(), LutError> {
         if index.len() != self.len() {
-            return Err(LutError::BatchLength { expected: self.len(), got: index.len() });
+            return Err(LutError::BatchLength {
+                expected: self.len(),
+                got: index.len(),
+            });
         }
         check_sizes(self.onehots.log_entries(), lens)
     }
 
     fn wrong_output(&self, got: &'static str) -> LutError {
-        LutError::OutputKind { expected: self.output.kind(), got }
+        LutError::OutputKind {
+            expected: self.output.kind(),
+            got,
+        }
     }
 }
 
@@ -173,9 +202,7 @@ fn make(
 ) -> Result<Lookups, LutError> {
     let (role, k, index) = (ch.role(), shape.log_entries, shape.index);
     let mut signs = match &shape.output {
-        Output::Arithmetic { words } if sign::needed(words) => {
-            Some(Signs::new(role, words, batch))
-        }
+        Output::Arithmetic { words } if sign::needed(words) => Some(Signs::new(role, words, batch)),
         _ => None,
     };
     let mut doubling = match generator {
@@ -195,5 +222,9 @@ fn make(
         None => rotation::prepare(ch, ot, k, index, batch, prg)?,
     };
     let signs = signs.map(|signs| signs.fix(ch, &onehots)).transpose()?;
-    Ok(Lookups { onehots, output: shape.output.clone(), signs })
+    Ok(Lookups {
+        onehots,
+        output: shape.output.clone(),
+        signs,
+    })
 }

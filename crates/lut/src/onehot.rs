@@ -35,8 +35,15 @@ impl OneHots {
         mut positions: Zeroizing<Vec<u16>>,
     ) -> Self {
         debug_assert_eq!(rows.len(), positions.len() * row_words(log_entries));
-        positions.iter_mut().for_each(|p| *p &= mask(log_entries) as u16);
-        Self { log_entries, index, rows, positions }
+        positions
+            .iter_mut()
+            .for_each(|p| *p &= mask(log_entries) as u16);
+        Self {
+            log_entries,
+            index,
+            rows,
+            positions,
+        }
     }
 
     pub fn len(&self) -> usize {

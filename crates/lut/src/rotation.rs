@@ -65,7 +65,6 @@ pub(crate) fn prepare(
         index,
         rows: Zeroizing::new(vec![0; batch * words]),
         positions: Zeroizing::new(vec![0; batch]),
-        matrix: Zeroizing::new(vec![0; words << log_entries]),
         diagonals: Zeroizing::new(vec![0; CHUNK.min(batch) * words]),
     };
     for lookups in ranges(batch, CHUNK) {
@@ -74,7 +73,12 @@ pub(crate) fn prepare(
             Role::Server => party.server(ch, ot, lookups)?,
         }
     }
-    Ok(OneHots::new(log_entries, index, party.rows, party.positions))
+    Ok(OneHots::new(
+        log_entries,
+        index,
+        party.rows,
+        party.positions,
+    ))
 }
 
 struct Rotation {
@@ -82,8 +86,6 @@ struct Rotation {
     index: Index,
     rows: Zeroizing<Vec<u64>>,
     positions: Zeroizing<Vec<u16>>,
-    /// The rows `d_i` of one lookup.
-    matrix: Zeroizing<Vec<u64>>,
     /// The sums `a` of the lookups of a chunk.
     diagonals: Zeroizing<Vec<u64>>,
 }
@@ -99,11 +101,17 @@ impl Rotation {
         let (k, words) = (self.log_entries, row_words(self.log_entries));
         let mut points = Zeroizing::new(vec![0; lookups.len()]);
         prg.fill_masked(&mut points, k);
-        let (rows, matrix) = (&mut self.rows[lookups.start * words..], &mut self.matrix);
+        let rows = &mut self.rows[lookups.start * words..];
         let diagonals = &mut self.diagonals[..lookups.len() * words];
         ot.send_pprf(ch, k, leaf_blocks(k), lookups.len(), &mut |i, leaves| {
             let at = i * words..(i + 1) * words;
-            sums(leaves, k, self.index, matrix, &mut rows[at.clone()], &mut diagonals[at]);
+            sums(
+                leaves,
+                k,
+                self.index,
+                &mut rows[at.clone()],
+                &mut diagonals[at],
+            );
         })?;
         for (diagonal, &point) in diagonals.chunks_exact_mut(words).zip(points.iter()) {
             xor_one_hot(diagonal, point);
@@ -112,7 +120,10 @@ impl Rotation {
         append_rows(diagonals, k, lookups.len(), &mut frame);
         ch.send(LABEL, &frame)?;
         let positions = &mut self.positions[lookups];
-        positions.iter_mut().zip(points.iter()).for_each(|(p, &point)| *p = point as u16);
+        positions
+            .iter_mut()
+            .zip(points.iter())
+            .for_each(|(p, &point)| *p = point as u16);
         Ok(())
     }
 
@@ -123,25 +134,41 @@ impl Rotation {
         lookups: Range<usize>,
     ) -> Result<(), LutError> {
         let (k, words) = (self.log_entries, row_words(self.log_entries));
-        let (rows, matrix) = (&mut self.rows[lookups.start * words..], &mut self.matrix);
+        let rows = &mut self.rows[lookups.start * words..];
         let diagonals = &mut self.diagonals[..lookups.len() * words];
         let positions = &mut self.positions[lookups.clone()];
-        ot.recv_pprf(ch, k, leaf_blocks(k), lookups.len(), &mut |i, point, leaves| {
-            let at = i * words..(i + 1) * words;
-            sums(leaves, k, self.index, matrix, &mut rows[at.clone()], &mut diagonals[at]);
-            positions[i] = point as u16;
-        })?;
+        ot.recv_pprf(
+            ch,
+            k,
+            leaf_blocks(k),
+            lookups.len(),
+            &mut |i, point, leaves| {
+                let at = i * words..(i + 1) * words;
+                sums(
+                    leaves,
+                    k,
+                    self.index,
+                    &mut rows[at.clone()],
+                    &mut diagonals[at],
+                );
+                positions[i] = point as u16;
+            },
+        )?;
         let mut frame = vec![0; (lookups.len() << k).div_ceil(8)];
         ch.recv(LABEL, &mut frame)?;
         xor_rows(&frame, k, diagonals);
-        let mut moved = vec![0; words];
-        let shares = rows.chunks_exact_mut(words).zip(diagonals.chunks_exact(words));
+        let mut moved = Zeroizing::new(vec![0; words]);
+        let shares = rows
+            .chunks_exact_mut(words)
+            .zip(diagonals.chunks_exact(words));
         for ((row, diagonal), &point) in shares.zip(positions.iter()) {
             match self.index {
                 Index::Arithmetic => fold::rotate(diagonal, k, point.into(), &mut moved),
                 Index::Boolean => fold::xor_permute(diagonal, k, point.into(), &mut moved),
             }
-            row.iter_mut().zip(&moved).for_each(|(row, &moved)| *row ^= moved);
+            row.iter_mut()
+                .zip(moved.iter())
+                .for_each(|(row, &moved)| *row ^= moved);
         }
         Ok(())
     }
@@ -152,34 +179,54 @@ const fn leaf_blocks(log_entries: u32) -> usize {
     (1usize << log_entries).div_ceil(128)
 }
 
-/// The row sum `⊕ d_i` and the sum `⊕ R_{−i}(d_i)` of one lookup.
+/// The row sum `⊕ d_i` and the sum `⊕ R_{−i}(d_i)` of one lookup. Uses `leaves` as scratch.
 fn sums(
-    leaves: &[Block],
+    leaves: &mut [Block],
     log_entries: u32,
     index: Index,
-    matrix: &mut [u64],
     row: &mut [u64],
     diagonal: &mut [u64],
 ) {
-    let words = row.len();
-    if words == 1 {
-        let used = mask(1 << log_entries);
-        for (d, leaf) in matrix.iter_mut().zip(leaves) {
-            *d = leaf.0 as u64 & used;
+    let words = Block::as_words_mut(leaves);
+    let matrix = match log_entries {
+        7.. => words,
+        // A leaf is one block, of which the row is the low bits.
+        _ => {
+            let n = 1 << log_entries;
+            for i in 0..n {
+                words[i] = words[2 * i] & mask(1 << log_entries);
+            }
+            &mut words[..n]
         }
-    } else {
-        for (d, leaf) in matrix.chunks_exact_mut(2).zip(leaves) {
-            d[0] = leaf.0 as u64;
-            d[1] = (leaf.0 >> 64) as u64;
-        }
-    }
-    row.fill(0);
-    for d in matrix.chunks_exact(words) {
-        row.iter_mut().zip(d).for_each(|(row, &d)| *row ^= d);
-    }
+    };
+    row_sum(matrix, row);
     match index {
         Index::Arithmetic => fold::rotated_sum(matrix, log_entries, diagonal),
         Index::Boolean => fold::xored_sum(matrix, log_entries, diagonal),
+    }
+}
+
+/// The sum of all rows of a matrix.
+fn row_sum(matrix: &[u64], row: &mut [u64]) {
+    /// With the row in registers.
+    fn sized<const W: usize>(matrix: &[u64], row: &mut [u64]) {
+        let mut sum = [0; W];
+        for d in matrix.as_chunks::<W>().0 {
+            sum.iter_mut().zip(d).for_each(|(sum, &d)| *sum ^= d);
+        }
+        row.copy_from_slice(&sum);
+    }
+    match row.len() {
+        1 => sized::<1>(matrix, row),
+        2 => sized::<2>(matrix, row),
+        4 => sized::<4>(matrix, row),
+        8 => sized::<8>(matrix, row),
+        words => {
+            row.fill(0);
+            for d in matrix.chunks_exact(words) {
+                row.iter_mut().zip(d).for_each(|(row, &d)| *row ^= d);
+            }
+        }
     }
 }
 
@@ -210,5 +257,7 @@ fn xor_rows(frame: &[u8], log_entries: u32, rows: &mut [u64]) {
     } else {
         read_words(frame, &mut received);
     }
-    rows.iter_mut().zip(&received).for_each(|(row, &r)| *row ^= r);
+    rows.iter_mut()
+        .zip(&received)
+        .for_each(|(row, &r)| *row ^= r);
 }

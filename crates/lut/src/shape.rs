@@ -108,7 +108,9 @@ impl FromStr for Protocol {
         Self::ALL
             .into_iter()
             .find(|p| p.name() == name)
-            .ok_or_else(|| LutError::UnknownProtocol { got: name.to_owned() })
+            .ok_or_else(|| LutError::UnknownProtocol {
+                got: name.to_owned(),
+            })
     }
 }
 
@@ -157,7 +159,10 @@ impl Shape {
         check_log_entries(self.log_entries)?;
         if let Output::Arithmetic { words } = &self.output {
             if words.is_empty() {
-                return Err(LutError::TableCount { expected: 1, got: 0 });
+                return Err(LutError::TableCount {
+                    expected: 1,
+                    got: 0,
+                });
             }
             words.iter().try_for_each(|&bits| check_bits(bits))?;
         }
@@ -174,9 +179,17 @@ pub(crate) fn check_log_entries(log_entries: u32) -> Result<(), LutError> {
 }
 
 pub(crate) fn check_bits(bits: u32) -> Result<(), LutError> {
-    if (1..=64).contains(&bits) { Ok(()) } else { Err(LutError::Bits { got: bits }) }
+    if (1..=64).contains(&bits) {
+        Ok(())
+    } else {
+        Err(LutError::Bits { got: bits })
+    }
 }
 
 pub(crate) fn check_batch(batch: usize) -> Result<(), LutError> {
-    if batch == 0 { Err(LutError::EmptyBatch) } else { Ok(()) }
+    if batch == 0 {
+        Err(LutError::EmptyBatch)
+    } else {
+        Ok(())
+    }
 }

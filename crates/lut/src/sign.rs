@@ -48,7 +48,10 @@ pub(crate) fn needed(words: &[u32]) -> bool {
 
 /// Payload bytes of an online frame.
 pub(crate) fn message_bytes(words: &[u32], count: usize) -> usize {
-    words.iter().map(|&bits| pack::packed_len(count, message_bits(bits))).sum()
+    words
+        .iter()
+        .map(|&bits| pack::packed_len(count, message_bits(bits)))
+        .sum()
 }
 
 /// What preparing the signs of a batch sends and consumes.
@@ -67,7 +70,12 @@ pub(crate) fn prep_cost(words: &[u32], batch: usize) -> Cost {
 }
 
 fn plan(batch: usize) -> Plan {
-    Plan { batch, chunk: ONLINE_CHUNK, steps: 1, largest_frame: ONLINE_CHUNK / 8 }
+    Plan {
+        batch,
+        chunk: ONLINE_CHUNK,
+        steps: 1,
+        largest_frame: ONLINE_CHUNK / 8,
+    }
 }
 
 /// One party's prepared signs of a batch, for tables of given word widths.
@@ -90,7 +98,11 @@ fn pad_word(pad: &[Block], table: usize) -> u64 {
 
 impl Signs {
     pub fn new(role: Role, words: &[u32], batch: usize) -> Self {
-        let per_table = || (0..words.len()).map(|_| Zeroizing::new(vec![0; batch])).collect();
+        let per_table = || {
+            (0..words.len())
+                .map(|_| Zeroizing::new(vec![0; batch]))
+                .collect()
+        };
         Self {
             words: words.to_vec(),
             role,
@@ -123,7 +135,9 @@ impl Signs {
 
     fn keep_sent(&mut self, lookups: Range<usize>, zero: &[Block], one: &[Block], width: usize) {
         for (t, (masks, folds)) in self.masks.iter_mut().zip(&mut self.folds).enumerate() {
-            let out = masks[lookups.clone()].iter_mut().zip(&mut folds[lookups.clone()]);
+            let out = masks[lookups.clone()]
+                .iter_mut()
+                .zip(&mut folds[lookups.clone()]);
             let pads = zero.chunks_exact(width).zip(one.chunks_exact(width));
             for ((mask, fold), (zero, one)) in out.zip(pads) {
                 let (zero, one) = (pad_word(zero, t), pad_word(one, t));
@@ -135,7 +149,10 @@ impl Signs {
 
     fn keep_received(&mut self, lookups: Range<usize>, pads: &[Block], width: usize) {
         for (t, folds) in self.folds.iter_mut().enumerate() {
-            for (fold, pad) in folds[lookups.clone()].iter_mut().zip(pads.chunks_exact(width)) {
+            for (fold, pad) in folds[lookups.clone()]
+                .iter_mut()
+                .zip(pads.chunks_exact(width))
+            {
                 *fold = fold.wrapping_sub(pad_word(pad, t) << 1);
             }
         }
@@ -144,7 +161,11 @@ impl Signs {
     /// Fixes the OTs' choices to the signs of these one-hot vectors.
     pub fn fix(self, ch: &mut Channel, onehots: &OneHots) -> Result<Self, LutError> {
         let plan = plan(self.batch);
-        let mut fixing = Fixing { signs: self, onehots, bits: Vec::new() };
+        let mut fixing = Fixing {
+            signs: self,
+            onehots,
+            bits: Vec::new(),
+        };
         exchange(ch, &plan, &mut fixing)?;
         fixing.bits.zeroize();
         Ok(fixing.signs)
@@ -154,7 +175,9 @@ impl Signs {
     /// `v`); the server's sum counts negatively.
     fn negations(&self, lookups: Range<usize>) -> impl Iterator<Item = u64> {
         let server = u64::from(self.role == Role::Server);
-        self.beta[lookups].iter().map(move |&b| (u64::from(b) ^ server).wrapping_neg())
+        self.beta[lookups]
+            .iter()
+            .map(move |&b| (u64::from(b) ^ server).wrapping_neg())
     }
 
     /// Turns the sums of the entries of table `t` that a party's rows select into its `u` (or `v`).
@@ -170,8 +193,11 @@ impl Signs {
         let bits = message_bits(self.words[t]);
         if bits > 0 {
             let masks = &self.masks[t][lookups];
-            let masked: Vec<u64> =
-                own.iter().zip(masks).map(|(&own, &mask)| own.wrapping_add(mask)).collect();
+            let masked: Vec<u64> = own
+                .iter()
+                .zip(masks)
+                .map(|(&own, &mask)| own.wrapping_add(mask))
+                .collect();
             pack::pack_append(&masked, bits, frame);
         }
     }
@@ -193,7 +219,9 @@ impl Signs {
         scratch.resize(lookups.len(), 0);
         pack::unpack_into(message, bits, scratch);
         let ring = mask(self.words[t]);
-        let folds = self.folds[t][lookups.clone()].iter().zip(&self.beta[lookups]);
+        let folds = self.folds[t][lookups.clone()]
+            .iter()
+            .zip(&self.beta[lookups]);
         for ((own, &message), (&fold, &beta)) in own.iter_mut().zip(scratch.iter()).zip(folds) {
             let chosen = (message << 1) & u64::from(beta).wrapping_neg();
             *own = own.wrapping_add(fold).wrapping_sub(chosen) & ring;
@@ -247,7 +275,9 @@ impl Steps for Fixing<'_> {
         pack::unpack_into(frame, 1, &mut self.bits);
         let tables = self.signs.masks.iter_mut().zip(&mut self.signs.folds);
         for (masks, folds) in tables {
-            let pads = masks[lookups.clone()].iter_mut().zip(&mut folds[lookups.clone()]);
+            let pads = masks[lookups.clone()]
+                .iter_mut()
+                .zip(&mut folds[lookups.clone()]);
             for ((mask, fold), &swap) in pads.zip(&self.bits) {
                 let swap = swap.wrapping_neg();
                 *fold = fold.wrapping_sub((*mask << 1) & swap);

@@ -7,8 +7,8 @@
 //!     preprocessing: k random OTs with S as sender; pads p_(t,0), p_(t,1), and C's random choice c ∈ {0,1}^k
 //!     C                                                      S
 //!     d = i_C ⊕ c               (k bits)    ────────▶
-//!                                           ◀────────  for all v: (T_(v + i_S) − ρ) ⊕ H(key_(v ⊕ d))    (n·l bits)
-//!     key_x = ⊕_t p_(t, x_t), of which C knows only key_c
+//!                                           ◀────────  for all v: (T_(v + i_S) − ρ) ⊕ H(key_(v ⊕ d), v)    (n·l bits)
+//!     key_x = ⊕_t p_(t, x_t), of which C knows only key_c, that of v = i_C
 //! ```
 //!
 //! Rounds: 2 online, 0 in preprocessing. Bits: `k + n·Σl` online. Computing: `n` hashes for `S`, one for `C`.
@@ -104,7 +104,10 @@ impl SpLut {
     #[must_use]
     pub fn cost(log_entries: u32, words: &[u32], batch: usize) -> PhasedCost {
         let correction = 8 * pack::packed_len(batch, log_entries) as u64;
-        let tables: usize = words.iter().map(|&l| pack::packed_len(batch << log_entries, l)).sum();
+        let tables: usize = words
+            .iter()
+            .map(|&l| pack::packed_len(batch << log_entries, l))
+            .sum();
         PhasedCost {
             prep: Cost {
                 cots_server: batch as u64 * u64::from(log_entries),
@@ -163,10 +166,16 @@ impl SpLut {
         sharing: Sharing,
     ) -> Result<Vec<Vec<u64>>, LutError> {
         if index.len() != self.batch {
-            return Err(LutError::BatchLength { expected: self.batch, got: index.len() });
+            return Err(LutError::BatchLength {
+                expected: self.batch,
+                got: index.len(),
+            });
         }
         if tables.is_empty() {
-            return Err(LutError::TableCount { expected: 1, got: 0 });
+            return Err(LutError::TableCount {
+                expected: 1,
+                got: 0,
+            });
         }
         check_sizes(self.log_entries, tables.iter().map(Table::len))?;
         match ch.role() {
@@ -185,10 +194,15 @@ impl SpLut {
         let mut choices = Zeroizing::new(vec![0; lookups.len() * k]);
         let mut pads = Zeroizing::new(vec![Block::ZERO; choices.len()]);
         ot.recv_random(ch, 1, &mut choices, &mut pads)?;
-        let kept = self.choices[lookups.clone()].iter_mut().zip(&mut self.keys[lookups]);
+        let kept = self.choices[lookups.clone()]
+            .iter_mut()
+            .zip(&mut self.keys[lookups]);
         let drawn = choices.chunks_exact(k).zip(pads.chunks_exact(k));
         for ((choice, key), (choices, pads)) in kept.zip(drawn) {
-            *choice = choices.iter().rev().fold(0, |c, &bit| c << 1 | u16::from(bit));
+            *choice = choices
+                .iter()
+                .rev()
+                .fold(0, |c, &bit| c << 1 | u16::from(bit));
             *key = pads.iter().fold(Block::ZERO, |key, &pad| key ^ pad);
         }
         Ok(())
@@ -250,8 +264,12 @@ impl SpLut {
                 }
             }
             for i in lookups {
-                let tweak = tweak(i, self.choices[i].into(), k);
-                Tccr { first: tweak, width }.hash(&self.keys[i..=i], Block::ZERO, &mut pad);
+                let tweak = tweak(i, index[i] & mask(k), k);
+                Tccr {
+                    first: tweak,
+                    width,
+                }
+                .hash(&self.keys[i..=i], Block::ZERO, &mut pad);
                 for (t, (outputs, table)) in outputs.iter_mut().zip(tables).enumerate() {
                     outputs[i] ^= pad_word(&pad, t) & mask(table.bits());
                 }
@@ -280,22 +298,24 @@ impl SpLut {
             })
             .collect();
         let width = tables.len().div_ceil(2);
+        let mut keys = Zeroizing::new(vec![Block::ZERO; n * chunk(k)]);
         let mut pads = Zeroizing::new(vec![Block::ZERO; n * chunk(k) * width]);
         let mut masked = Zeroizing::new(vec![0; n * chunk(k)]);
+        let mut scratch = Zeroizing::new(vec![0; n]);
         let mut frame = Vec::new();
         for lookups in ranges(self.batch, chunk(k)) {
-            self.hash_keys(lookups.clone(), width, &mut pads);
+            self.hash_keys(lookups.clone(), &corrections, width, &mut keys, &mut pads);
             frame.clear();
             for (t, table) in tables.iter().enumerate() {
                 for (slot, i) in lookups.clone().enumerate() {
                     let masked = &mut masked[slot * n..][..n];
-                    move_entries(kind, table.entries(), index[i], masked);
+                    move_entries(kind, table.entries(), index[i], masked, &mut scratch);
                     sharing.subtract(outputs[t][i], masked);
-                    let pads = &pads[slot * n * width..][..n * width];
-                    for (v, entry) in masked.iter_mut().enumerate() {
-                        let x = v ^ corrections[i] as usize;
-                        *entry ^= pad_word(&pads[x * width..][..width], t);
-                    }
+                    let pads = pads[slot * n * width..].chunks_exact(width);
+                    masked
+                        .iter_mut()
+                        .zip(pads)
+                        .for_each(|(entry, pad)| *entry ^= pad_word(pad, t));
                 }
                 pack::pack_append(&masked[..n * lookups.len()], table.bits(), &mut frame);
             }
@@ -304,20 +324,33 @@ impl SpLut {
         Ok(outputs)
     }
 
-    /// Server: the pads of all `n` choices of some lookups.
-    fn hash_keys(&self, lookups: Range<usize>, width: usize, pads: &mut [Block]) {
+    /// Server: the pads of some lookups, `H(key_(v ⊕ d), v)` for all `v`.
+    fn hash_keys(
+        &self,
+        lookups: Range<usize>,
+        corrections: &[u64],
+        width: usize,
+        keys: &mut [Block],
+        pads: &mut [Block],
+    ) {
         let (k, n) = (self.log_entries, 1usize << self.log_entries);
-        let mut keys = Zeroizing::new(vec![Block::ZERO; lookups.len() * n]);
+        let keys = &mut keys[..lookups.len() * n];
         let seeds = self.keys[lookups.start * (k as usize + 1)..].chunks_exact(k as usize + 1);
-        for (keys, seeds) in keys.chunks_exact_mut(n).zip(seeds) {
-            keys[0] = seeds[0];
-            for (t, &delta) in seeds[1..].iter().enumerate() {
+        let lookup_keys = keys.chunks_exact_mut(n).zip(&corrections[lookups.clone()]);
+        for ((keys, &d), seeds) in lookup_keys.zip(seeds) {
+            let deltas = seeds[1..].iter().enumerate();
+            keys[0] = deltas.clone().fold(seeds[0], |key, (t, delta)| {
+                key ^ delta.keep_if((d >> t) as u8)
+            });
+            for (t, &delta) in deltas {
                 let (low, high) = keys.split_at_mut(1 << t);
-                high.iter_mut().zip(low).for_each(|(high, &mut low)| *high = low ^ delta);
+                high.iter_mut()
+                    .zip(low)
+                    .for_each(|(high, &mut low)| *high = low ^ delta);
             }
         }
         let first = tweak(lookups.start, 0, k);
-        Tccr { first, width }.hash(&keys, Block::ZERO, &mut pads[..keys.len() * width]);
+        Tccr { first, width }.hash(keys, Block::ZERO, &mut pads[..keys.len() * width]);
     }
 }
 
@@ -338,9 +371,9 @@ impl Sharing {
     }
 }
 
-/// The tweak of key `x` of lookup `i`.
-fn tweak(i: usize, x: u64, log_entries: u32) -> u64 {
-    (i as u64) << log_entries | x
+/// The tweak of the pad of entry `v` of lookup `i`.
+fn tweak(i: usize, v: u64, log_entries: u32) -> u64 {
+    (i as u64) << log_entries | v
 }
 
 /// The word of a table in a pad.
@@ -350,7 +383,10 @@ fn pad_word(pad: &[Block], table: usize) -> u64 {
 
 /// Payload bytes of a frame of `entries` entries of every table.
 fn masked_bytes(tables: &[Table], entries: usize) -> usize {
-    tables.iter().map(|t| pack::packed_len(entries, t.bits())).sum()
+    tables
+        .iter()
+        .map(|t| pack::packed_len(entries, t.bits()))
+        .sum()
 }
 
 /// Server: all corrections, before anything is sent, so that neither party waits for the other to read.
@@ -378,27 +414,76 @@ fn set_one_hot(row: &mut [u64], point: u64) {
 }
 
 /// `out_v = T_(v + i)` (or `T_(v ⊕ i)`), in time and addresses independent of the secret `i`: one masked
-/// step a bit of it.
-fn move_entries(kind: Index, table: &[u64], i: u64, out: &mut [u64]) {
-    let n = table.len();
+/// step a bit of it. `scratch` is as long as the table.
+fn move_entries(kind: Index, table: &[u64], i: u64, out: &mut [u64], scratch: &mut [u64]) {
     out.copy_from_slice(table);
-    let mut moved = vec![0; n];
-    for t in 0..n.ilog2() {
+    for t in 0..table.len().ilog2() {
         let step = 1 << t;
-        match kind {
-            Index::Arithmetic => {
-                moved[..n - step].copy_from_slice(&out[step..]);
-                moved[n - step..].copy_from_slice(&out[..step]);
+        let chosen = (i >> t & 1).wrapping_neg();
+        match (kind, step) {
+            (Index::Arithmetic, _) => {
+                let (head, tail) = out.split_at(step);
+                scratch[..tail.len()].copy_from_slice(tail);
+                scratch[tail.len()..].copy_from_slice(head);
+                for (out, &moved) in out.iter_mut().zip(scratch.iter()) {
+                    *out ^= (*out ^ moved) & chosen;
+                }
             }
-            Index::Boolean => {
-                let pairs = moved.chunks_exact_mut(2 * step).zip(out.chunks_exact(2 * step));
-                for (moved, out) in pairs {
-                    moved[..step].copy_from_slice(&out[step..]);
-                    moved[step..].copy_from_slice(&out[..step]);
+            (Index::Boolean, 1) => swap_near::<1>(out, chosen),
+            (Index::Boolean, 2) => swap_near::<2>(out, chosen),
+            (Index::Boolean, 4) => swap_near::<4>(out, chosen),
+            (Index::Boolean, _) => {
+                for pair in out.chunks_exact_mut(2 * step) {
+                    let (low, high) = pair.split_at_mut(step);
+                    for (low, high) in low.iter_mut().zip(high) {
+                        let swap = (*low ^ *high) & chosen;
+                        *low ^= swap;
+                        *high ^= swap;
+                    }
                 }
             }
         }
-        let chosen = (i >> t & 1).wrapping_neg();
-        out.iter_mut().zip(&moved).for_each(|(out, &m)| *out ^= (*out ^ m) & chosen);
+    }
+}
+
+/// Exchanges entries `j` and `j ⊕ STEP` where `chosen` is all ones; `STEP` is 1, 2 or 4.
+fn swap_near<const STEP: usize>(entries: &mut [u64], chosen: u64) {
+    let (eights, rest) = entries.as_chunks_mut::<8>();
+    for eight in eights {
+        let from = *eight;
+        for j in 0..8 {
+            eight[j] ^= (from[j] ^ from[j ^ STEP]) & chosen;
+        }
+    }
+    // Tables of 2 or 4 entries.
+    for pair in rest.chunks_exact_mut(2 * STEP) {
+        for j in 0..STEP {
+            let swap = (pair[j] ^ pair[j + STEP]) & chosen;
+            pair[j] ^= swap;
+            pair[j + STEP] ^= swap;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_move_by_the_share() {
+        for log_entries in [1, 2, 3, 6] {
+            let n = 1u64 << log_entries;
+            let table: Vec<u64> = (0..n).map(|i| i * 3 + 1).collect();
+            let (mut out, mut scratch) = (table.clone(), table.clone());
+            for kind in [Index::Arithmetic, Index::Boolean] {
+                for share in 0..n {
+                    move_entries(kind, &table, share, &mut out, &mut scratch);
+                    for v in 0..n {
+                        let at = kind.join(v, share, log_entries) as usize;
+                        assert_eq!(out[v as usize], table[at], "{kind} {n} {share} {v}");
+                    }
+                }
+            }
+        }
     }
 }

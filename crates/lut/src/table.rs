@@ -31,14 +31,13 @@ impl Table {
     ///
     /// # Errors
     /// If `log_entries` or `bits` is out of range.
-    pub fn from_fn(
-        log_entries: u32,
-        bits: u32,
-        f: impl Fn(u64) -> u64,
-    ) -> Result<Self, LutError> {
+    pub fn from_fn(log_entries: u32, bits: u32, f: impl Fn(u64) -> u64) -> Result<Self, LutError> {
         check_bits(bits)?;
         check_log_entries(log_entries)?;
-        Ok(Self { bits, entries: (0..1 << log_entries).map(|i| f(i) & mask(bits)).collect() })
+        Ok(Self {
+            bits,
+            entries: (0..1 << log_entries).map(|i| f(i) & mask(bits)).collect(),
+        })
     }
 
     /// Number of entries.
@@ -83,7 +82,9 @@ impl BitTable {
     /// If `log_entries` is out of range.
     pub fn from_fn(log_entries: u32, f: impl Fn(u64) -> bool) -> Result<Self, LutError> {
         check_log_entries(log_entries)?;
-        Ok(Self { entries: BitVec::from_fn(1 << log_entries, |i| f(i as u64)) })
+        Ok(Self {
+            entries: BitVec::from_fn(1 << log_entries, |i| f(i as u64)),
+        })
     }
 
     /// Number of entries.
@@ -102,7 +103,11 @@ impl BitTable {
 
 fn check_entries(entries: usize) -> Result<(), LutError> {
     let in_range = entries.is_power_of_two() && check_log_entries(entries.ilog2()).is_ok();
-    if in_range { Ok(()) } else { Err(LutError::Entries { got: entries }) }
+    if in_range {
+        Ok(())
+    } else {
+        Err(LutError::Entries { got: entries })
+    }
 }
 
 /// Checks that each of `lens` is the prepared number of entries.
@@ -113,7 +118,11 @@ pub(crate) fn check_sizes(
     let expected = 1 << log_entries;
     for (table, got) in lens.enumerate() {
         if got != expected {
-            return Err(LutError::TableEntries { table, expected, got });
+            return Err(LutError::TableEntries {
+                table,
+                expected,
+                got,
+            });
         }
     }
     Ok(())
@@ -124,21 +133,28 @@ pub(crate) fn check_sizes(
 ///
 /// With an additively shared index the entry under bit `j` of the row is `T[(j + δ) mod n]`: the
 /// table stands twice in a row, and δ is where a slice starts. With a boolean index it is
-/// `T[j ⊕ δ]`: the row is permuted, once for all tables.
+/// `T[j ⊕ δ]`: there is a copy of the table for each of the low three bits of δ, and for the others the
+/// bytes of the row are permuted, once for all tables.
 pub(crate) struct Offsets {
     index: Index,
-    log_entries: u32,
+    entries: usize,
     tables: Vec<Vec<u64>>,
 }
 
 impl Offsets {
     pub fn new(index: Index, log_entries: u32, tables: &[Table]) -> Self {
-        let copies = match index {
-            Index::Arithmetic => 2,
-            Index::Boolean => 1,
+        let entries = 1 << log_entries;
+        let lay_out = |table: &Table| match index {
+            Index::Arithmetic => table.entries().repeat(2),
+            Index::Boolean => (0..entries.min(8))
+                .flat_map(|low| (0..entries).map(move |j| table.entries()[j ^ low]))
+                .collect(),
         };
-        let tables = tables.iter().map(|t| t.entries().repeat(copies)).collect();
-        Self { index, log_entries, tables }
+        Self {
+            index,
+            entries,
+            tables: tables.iter().map(lay_out).collect(),
+        }
     }
 
     /// The row to select with at offset `delta`; `scratch` holds one row.
@@ -147,7 +163,9 @@ impl Offsets {
         match self.index {
             Index::Arithmetic => row,
             Index::Boolean => {
-                volvelle_prim::fold::xor_permute(row, self.log_entries, delta, scratch);
+                for (j, word) in scratch.iter_mut().enumerate() {
+                    *word = permute_bytes(row[j ^ delta >> 6], delta >> 3);
+                }
                 scratch
             }
         }
@@ -156,9 +174,51 @@ impl Offsets {
     /// The entries of table `t` to select from at offset `delta`.
     #[inline]
     pub fn entries(&self, t: usize, delta: usize) -> &[u64] {
-        match self.index {
-            Index::Arithmetic => &self.tables[t][delta..delta + (1 << self.log_entries)],
-            Index::Boolean => &self.tables[t],
+        let start = match self.index {
+            Index::Arithmetic => delta,
+            Index::Boolean => (delta & 7 & (self.entries - 1)) * self.entries,
+        };
+        &self.tables[t][start..start + self.entries]
+    }
+}
+
+/// Moves byte `j` to byte `j ⊕ offset` (its low three bits).
+#[inline]
+fn permute_bytes(word: u64, offset: usize) -> u64 {
+    let swap = |x: u64, low: u64, bit: usize| {
+        let moved = (x >> (8 << bit) & low) | (x & low) << (8 << bit);
+        let chosen = (offset >> bit & 1) as u64;
+        x ^ (x ^ moved) & chosen.wrapping_neg()
+    };
+    let x = swap(word, 0x00ff_00ff_00ff_00ff, 0);
+    let x = swap(x, 0x0000_ffff_0000_ffff, 1);
+    swap(x, 0x0000_0000_ffff_ffff, 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_selected_entry_is_that_of_the_offset() {
+        for log_entries in [1, 2, 3, 5, 6, 8] {
+            let n = 1usize << log_entries;
+            let words = volvelle_prim::fold::row_words(log_entries);
+            let table = Table::from_fn(log_entries, 16, |i| i * i + 1).unwrap();
+            for index in [Index::Arithmetic, Index::Boolean] {
+                let offsets = Offsets::new(index, log_entries, std::slice::from_ref(&table));
+                for delta in 0..n {
+                    for j in 0..n {
+                        let mut row = vec![0; words];
+                        row[j / 64] = 1 << (j % 64);
+                        let mut scratch = vec![0; words];
+                        let row = offsets.row(&row, delta, &mut scratch);
+                        let got = volvelle_prim::select::sum(row, offsets.entries(0, delta));
+                        let at = index.join(j as u64, delta as u64, log_entries);
+                        assert_eq!(got, table.entries()[at as usize], "{index} {n} {delta} {j}");
+                    }
+                }
+            }
         }
     }
 }

@@ -30,7 +30,12 @@ pub struct ArgmaxShape {
 impl ArgmaxShape {
     /// The ring of the index.
     pub fn index_ring(&self) -> Result<Ring, MathError> {
-        check_range("classes of an argmax", 1, 1 << 16, self.classes.try_into().unwrap_or(u32::MAX))?;
+        check_range(
+            "classes of an argmax",
+            1,
+            1 << 16,
+            self.classes.try_into().unwrap_or(u32::MAX),
+        )?;
         Ok(Ring::new(self.classes.next_power_of_two().ilog2().max(1))?)
     }
 
@@ -40,7 +45,11 @@ impl ArgmaxShape {
         let mut left = self.classes;
         let mut levels = Vec::new();
         while left > 1 {
-            let rings = if left == 2 { vec![index] } else { vec![index, self.ring] };
+            let rings = if left == 2 {
+                vec![index]
+            } else {
+                vec![index, self.ring]
+            };
             levels.push((left / 2, rings));
             left = left.div_ceil(2);
         }
@@ -64,14 +73,28 @@ pub struct Argmax {
 
 impl Argmax {
     /// Prepares `batch` argmaxes.
-    pub fn prepare(ch: &mut Channel, ot: &mut Ot, shape: &ArgmaxShape, batch: usize) -> Result<Argmax, MathError> {
+    pub fn prepare(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        shape: &ArgmaxShape,
+        batch: usize,
+    ) -> Result<Argmax, MathError> {
         let mut levels = Vec::new();
         for (pairs, rings) in shape.levels()? {
             let compare = GreaterEqual::prepare(ch, ot, shape.variant, shape.ring, pairs * batch)?;
             let pick = Mux::prepare_many(ch, ot, &rings, pairs * batch)?;
-            levels.push(Level { pairs, rings, compare, pick });
+            levels.push(Level {
+                pairs,
+                rings,
+                compare,
+                pick,
+            });
         }
-        Ok(Argmax { shape: *shape, batch, levels })
+        Ok(Argmax {
+            shape: *shape,
+            batch,
+            levels,
+        })
     }
 
     /// What `prepare` and `run` send and consume.
@@ -80,7 +103,11 @@ impl Argmax {
         let mut flow = Flow::default();
         for (pairs, rings) in shape.levels()? {
             cost = cost
-                .then(GreaterEqual::cost(shape.variant, shape.ring, pairs * batch)?)
+                .then(GreaterEqual::cost(
+                    shape.variant,
+                    shape.ring,
+                    pairs * batch,
+                )?)
                 .then(Mux::cost_many(&rings, pairs * batch));
             GreaterEqual::flow(shape.variant, shape.ring, &mut flow)?;
             Mux::flow(&mut flow);
@@ -100,21 +127,33 @@ impl Argmax {
         // One row for each class: the shares of all items.
         let mut nodes: Vec<Node> = (0..classes)
             .map(|k| Node {
-                index: vec![if ch.role() == Role::Client { k as u64 } else { 0 }; self.batch],
+                index: vec![
+                    if ch.role() == Role::Client {
+                        k as u64
+                    } else {
+                        0
+                    };
+                    self.batch
+                ],
                 value: values.iter().skip(k).step_by(classes).copied().collect(),
             })
             .collect();
         for level in self.levels {
             let odd = nodes.split_off(2 * level.pairs);
-            let (left, right): (Vec<&Node>, Vec<&Node>) = nodes.chunks_exact(2).map(|n| (&n[0], &n[1])).unzip();
-            let (left_values, right_values) = (concat(&left, |n| &n.value), concat(&right, |n| &n.value));
+            let (left, right): (Vec<&Node>, Vec<&Node>) =
+                nodes.chunks_exact(2).map(|n| (&n[0], &n[1])).unzip();
+            let (left_values, right_values) =
+                (concat(&left, |n| &n.value), concat(&right, |n| &n.value));
             let wins = level.compare.run(ch, &left_values, &right_values)?;
 
-            let (left_index, right_index) = (concat(&left, |n| &n.index), concat(&right, |n| &n.index));
+            let (left_index, right_index) =
+                (concat(&left, |n| &n.index), concat(&right, |n| &n.index));
             let index_step = difference(level.rings[0], &left_index, &right_index);
             let value_step = difference(ring, &left_values, &right_values);
             let steps = [index_step.as_slice(), value_step.as_slice()];
-            let picked = level.pick.run_many(ch, &wins, &steps[..level.rings.len()])?;
+            let picked = level
+                .pick
+                .run_many(ch, &wins, &steps[..level.rings.len()])?;
 
             let mut indices = sum(level.rings[0], &right_index, &picked[0]);
             let mut values = match picked.get(1) {
@@ -173,14 +212,22 @@ mod tests {
                 item.iter().position(|v| v == best).unwrap() as u64
             })
             .collect();
-        assert_eq!(add(shape.index_ring().unwrap(), &c, &s), expected, "{shape:?}");
+        assert_eq!(
+            add(shape.index_ring().unwrap(), &c, &s),
+            expected,
+            "{shape:?}"
+        );
     }
 
     #[test]
     fn every_small_input_ties_included() {
         for classes in 1..=4 {
-            for variant in [Variant::Cheetah, Variant::OneHot] {
-                let shape = ArgmaxShape { ring: Ring::new(4).unwrap(), classes, variant };
+            for variant in Variant::ALL {
+                let shape = ArgmaxShape {
+                    ring: Ring::new(4).unwrap(),
+                    classes,
+                    variant,
+                };
                 let values: Vec<i64> = (0..5i64.pow(classes as u32))
                     .flat_map(|i| (0..classes as u32).map(move |k| i / 5i64.pow(k) % 5 - 2))
                     .collect();
@@ -194,7 +241,11 @@ mod tests {
         for classes in [1, 2, 3, 5, 10, 17] {
             for batch in [1, 7, 64, 1000] {
                 let ring = Ring::new(37).unwrap();
-                let shape = ArgmaxShape { ring, classes, variant: Variant::Cheetah };
+                let shape = ArgmaxShape {
+                    ring,
+                    classes,
+                    variant: Variant::Cheetah,
+                };
                 let mut values = vec![0; classes * batch];
                 prg(classes).fill_masked(&mut values, 36);
                 let values: Vec<i64> = values.into_iter().map(|v| v as i64 - (1 << 35)).collect();
@@ -205,7 +256,11 @@ mod tests {
 
     #[test]
     fn bad_shapes_are_errors() {
-        let shape = ArgmaxShape { ring: Ring::Z64, classes: 0, variant: Variant::Cheetah };
+        let shape = ArgmaxShape {
+            ring: Ring::Z64,
+            classes: 0,
+            variant: Variant::Cheetah,
+        };
         assert!(Argmax::cost(&shape, 1).is_err());
     }
 }

@@ -10,7 +10,11 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 pub fn gelu(x: f64) -> f64 {
     let z = x.abs() * FRAC_1_SQRT_2;
     // x·Φ(x) = x − x·Φ(−x): from the tail Φ(−|x|), so that nothing cancels for x far from 0.
-    let tail = if z <= 3.01 { (1.0 - erf_series(z)) / 2.0 } else { erfc_fraction(z) / 2.0 };
+    let tail = if z <= 3.01 {
+        (1.0 - erf_series(z)) / 2.0
+    } else {
+        erfc_fraction(z) / 2.0
+    };
     if x < 0.0 { x * tail } else { x - x * tail }
 }
 
@@ -29,7 +33,9 @@ fn erf_series(z: f64) -> f64 {
 
 /// erfc by its continued fraction, for z ≥ 3.
 fn erfc_fraction(z: f64) -> f64 {
-    let fraction = (1..80).rev().fold(0.0, |below, k| f64::from(k) / 2.0 / (z + below));
+    let fraction = (1..80)
+        .rev()
+        .fold(0.0, |below, k| f64::from(k) / 2.0 / (z + below));
     (-z * z).exp() / (z + fraction) * FRAC_2_SQRT_PI / 2.0
 }
 

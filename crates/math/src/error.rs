@@ -24,7 +24,9 @@ pub enum MathError {
         got: u32,
     },
     /// A number that the format cannot hold.
-    #[error("{value} does not fit a fixed-point number of {bits} bits, {frac} of them fraction: expected {low} to {high}")]
+    #[error(
+        "{value} does not fit a fixed-point number of {bits} bits, {frac} of them fraction: expected {low} to {high}"
+    )]
     OutOfRange {
         /// The number.
         value: f64,
@@ -49,14 +51,31 @@ pub enum MathError {
     },
 }
 
-pub(crate) fn check_range(what: &'static str, low: u32, high: u32, got: u32) -> Result<(), MathError> {
+pub(crate) fn check_range(
+    what: &'static str,
+    low: u32,
+    high: u32,
+    got: u32,
+) -> Result<(), MathError> {
     if (low..=high).contains(&got) {
         Ok(())
     } else {
-        Err(MathError::Format { what, expected: format!("{low} to {high}"), got })
+        Err(MathError::Format {
+            what,
+            expected: format!("{low} to {high}"),
+            got,
+        })
     }
 }
 
 pub(crate) fn check_len(what: &'static str, expected: usize, got: usize) -> Result<(), MathError> {
-    if expected == got { Ok(()) } else { Err(MathError::Length { what, expected, got }) }
+    if expected == got {
+        Ok(())
+    } else {
+        Err(MathError::Length {
+            what,
+            expected,
+            got,
+        })
+    }
 }

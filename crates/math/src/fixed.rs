@@ -52,7 +52,13 @@ impl Fixed {
             Ok(self.ring.from_signed(scaled as i64))
         } else {
             let (low, high) = (-half * self.ulp(), (half - 1.0) * self.ulp());
-            Err(MathError::OutOfRange { value, bits: self.bits(), frac: self.frac, low, high })
+            Err(MathError::OutOfRange {
+                value,
+                bits: self.bits(),
+                frac: self.frac,
+                low,
+                high,
+            })
         }
     }
 
@@ -89,8 +95,14 @@ mod tests {
         }
         let fixed = Fixed::new(16, 4).unwrap();
         assert_eq!(fixed.encode(1.0 + 0.49 / 16.0).unwrap(), 16);
-        assert_eq!(fixed.encode(-1.0 - 0.51 / 16.0).unwrap(), fixed.ring().from_signed(-17));
-        assert_eq!(fixed.decode_all(&fixed.encode_all(&[0.5, -2.25]).unwrap()), [0.5, -2.25]);
+        assert_eq!(
+            fixed.encode(-1.0 - 0.51 / 16.0).unwrap(),
+            fixed.ring().from_signed(-17)
+        );
+        assert_eq!(
+            fixed.decode_all(&fixed.encode_all(&[0.5, -2.25]).unwrap()),
+            [0.5, -2.25]
+        );
     }
 
     #[test]
@@ -98,7 +110,10 @@ mod tests {
         let fixed = Fixed::new(8, 4).unwrap();
         assert_eq!(fixed.encode(-8.0).unwrap(), 0x80);
         for bad in [8.0, -8.1, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert!(matches!(fixed.encode(bad), Err(MathError::OutOfRange { .. })));
+            assert!(matches!(
+                fixed.encode(bad),
+                Err(MathError::OutOfRange { .. })
+            ));
         }
         assert!(Fixed::new(64, 0).unwrap().encode(2f64.powi(63)).is_err());
         assert!(Fixed::new(8, 8).is_err());

@@ -23,7 +23,8 @@
 //! Cost and rounds: the sums over the steps ([`Gelu::cost`]). Security: that of the steps; nothing is opened.
 
 use volvelle_arith::{
-    BitToArith, Flow, Multiply, Mux, PrefixCompare, Range, Rescale, Ring, Sign, Variant, carry_input,
+    BitToArith, Flow, Multiply, Mux, PrefixCompare, Range, Rescale, Ring, Sign, Variant,
+    carry_input,
 };
 use volvelle_lut::{Generator, Index, Lookups, Output, Shape, Table};
 use volvelle_net::{Channel, Role};
@@ -48,6 +49,7 @@ pub struct GeluPlan {
     wide: Ring,
     slopes: Table,
     intercepts: Table,
+    variant: Variant,
 }
 
 impl GeluPlan {
@@ -56,11 +58,28 @@ impl GeluPlan {
         check_range("fraction bits of GELU", 6, 31, fixed.frac())?;
         check_range("bits of GELU", fixed.frac() + 5, 64, fixed.bits())?;
         let wide = Ring::new(2 * fixed.frac() + 1)?;
-        let lines: Vec<(i64, i64)> = (0..1 << LOG_SEGMENTS).map(|segment| line(fixed, segment)).collect();
+        let lines: Vec<(i64, i64)> = (0..1 << LOG_SEGMENTS)
+            .map(|segment| line(fixed, segment))
+            .collect();
         let table = |f: &dyn Fn(&(i64, i64)) -> i64| {
-            Table::new(wide.bits(), lines.iter().map(|line| wide.from_signed(f(line))).collect())
+            Table::new(
+                wide.bits(),
+                lines.iter().map(|line| wide.from_signed(f(line))).collect(),
+            )
         };
-        Ok(GeluPlan { fixed, wide, slopes: table(&|line| line.0)?, intercepts: table(&|line| line.1)? })
+        Ok(GeluPlan {
+            fixed,
+            wide,
+            slopes: table(&|line| line.0)?,
+            intercepts: table(&|line| line.1)?,
+            variant: Variant::Cheetah,
+        })
+    }
+
+    /// The same with comparisons made in another way.
+    #[must_use]
+    pub fn with_variant(self, variant: Variant) -> GeluPlan {
+        GeluPlan { variant, ..self }
     }
 
     /// The format of inputs and outputs.
@@ -86,7 +105,9 @@ impl GeluPlan {
 
     /// The ring in which κ is needed: mod 2^8 in the segment, mod 2^{w−p} in t.
     fn carry_ring(&self) -> Result<Ring, MathError> {
-        Ok(Ring::new(LOG_SEGMENTS.max(self.wide.bits() - self.line_bits()))?)
+        Ok(Ring::new(
+            LOG_SEGMENTS.max(self.wide.bits() - self.line_bits()),
+        )?)
     }
 
     fn cuts(&self) -> [u32; 2] {
@@ -95,7 +116,11 @@ impl GeluPlan {
 
     fn lookup(&self) -> Shape {
         let words = vec![self.wide.bits(); 2];
-        Shape { log_entries: LOG_SEGMENTS, index: Index::Arithmetic, output: Output::Arithmetic { words } }
+        Shape {
+            log_entries: LOG_SEGMENTS,
+            index: Index::Arithmetic,
+            output: Output::Arithmetic { words },
+        }
     }
 
     fn rings(&self) -> (Ring, Ring) {
@@ -125,7 +150,9 @@ fn line(fixed: Fixed, segment: i64) -> (i64, i64) {
         value(t) - slope / slope_one * t
     });
     // Half of the largest and the smallest residue leaves the least error either way.
-    let (low, high) = residues.fold((f64::MAX, f64::MIN), |(low, high), r| (low.min(r), high.max(r)));
+    let (low, high) = residues.fold((f64::MAX, f64::MIN), |(low, high), r| {
+        (low.min(r), high.max(r))
+    });
     let intercept = ((low + high) / 2.0 * slope_one).round() + slope_one / 2.0;
     (slope as i64, intercept as i64)
 }
@@ -140,7 +167,10 @@ pub fn gelu_plain_fixed(plan: &GeluPlan, x: i64) -> i64 {
     if u >= 2 * plan.alpha() as i64 {
         return x;
     }
-    let (segment, t) = ((u >> plan.line_bits()) as usize, u & ((1 << plan.line_bits()) - 1));
+    let (segment, t) = (
+        (u >> plan.line_bits()) as usize,
+        u & ((1 << plan.line_bits()) - 1),
+    );
     let slope = plan.wide.to_signed(plan.slopes.entries()[segment]);
     let intercept = plan.wide.to_signed(plan.intercepts.entries()[segment]);
     (slope * t + intercept) >> plan.slope_frac()
@@ -158,22 +188,26 @@ pub struct Gelu {
     select: Mux,
 }
 
-const VARIANT: Variant = Variant::Cheetah;
 const GENERATOR: Generator = Generator::Doubling;
 
 impl Gelu {
     /// Prepares `batch` evaluations.
-    pub fn prepare(ch: &mut Channel, ot: &mut Ot, plan: &GeluPlan, batch: usize) -> Result<Gelu, MathError> {
+    pub fn prepare(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        plan: &GeluPlan,
+        batch: usize,
+    ) -> Result<Gelu, MathError> {
         let (wide, ring) = plan.rings();
         Ok(Gelu {
-            compare: PrefixCompare::prepare(ch, ot, VARIANT, &plan.cuts(), 2 * batch)?,
+            compare: PrefixCompare::prepare(ch, ot, plan.variant, &plan.cuts(), 2 * batch)?,
             carry: BitToArith::prepare(ch, ot, plan.carry_ring()?, batch)?,
             lookups: Lookups::prepare(ch, ot, GENERATOR, &plan.lookup(), batch)?,
             multiply: Multiply::prepare(ch, ot, wide, batch)?,
             truncate: Rescale::prepare(
                 ch,
                 ot,
-                VARIANT,
+                plan.variant,
                 (wide, ring),
                 plan.slope_frac(),
                 Sign::Signed,
@@ -190,18 +224,36 @@ impl Gelu {
     pub fn cost(plan: &GeluPlan, batch: usize) -> Result<PhasedCost, MathError> {
         let (wide, ring) = plan.rings();
         let shift = plan.slope_frac();
-        let mut cost = PrefixCompare::cost(VARIANT, &plan.cuts(), 2 * batch)?
+        let mut cost = PrefixCompare::cost(plan.variant, &plan.cuts(), 2 * batch)?
             .then(BitToArith::cost(plan.carry_ring()?, batch))
             .then(Lookups::cost(GENERATOR, &plan.lookup(), batch))
             .then(Multiply::cost(wide, batch))
-            .then(Rescale::cost(VARIANT, (wide, ring), shift, Sign::Signed, Range::Bounded, batch)?)
+            .then(Rescale::cost(
+                plan.variant,
+                (wide, ring),
+                shift,
+                Sign::Signed,
+                Range::Bounded,
+                batch,
+            )?)
             .then(Mux::cost(ring, 2 * batch));
         let mut flow = Flow::default();
-        PrefixCompare::flow(VARIANT, &plan.cuts(), &mut flow)?;
+        PrefixCompare::flow(plan.variant, &plan.cuts(), &mut flow)?;
         BitToArith::flow(plan.carry_ring()?, &mut flow);
-        flow.exchange(Lookups::cost(GENERATOR, &plan.lookup(), batch).online.rounds);
+        flow.exchange(
+            Lookups::cost(GENERATOR, &plan.lookup(), batch)
+                .online
+                .rounds,
+        );
         Multiply::flow(&mut flow);
-        Rescale::flow(VARIANT, (wide, ring), shift, Sign::Signed, Range::Bounded, &mut flow)?;
+        Rescale::flow(
+            plan.variant,
+            (wide, ring),
+            shift,
+            Sign::Signed,
+            Range::Bounded,
+            &mut flow,
+        )?;
         Mux::flow(&mut flow);
         cost.online.rounds = flow.rounds();
         Ok(cost)
@@ -213,7 +265,16 @@ impl Gelu {
     }
 
     fn run_in_span(self, ch: &mut Channel, x: &[u64]) -> Result<Vec<u64>, MathError> {
-        let Gelu { plan, batch, compare, carry, lookups, multiply, truncate, select } = self;
+        let Gelu {
+            plan,
+            batch,
+            compare,
+            carry,
+            lookups,
+            multiply,
+            truncate,
+            select,
+        } = self;
         check_len("inputs of GELU", batch, x.len())?;
         let role = ch.role();
 
@@ -222,11 +283,18 @@ impl Gelu {
         let inputs: Vec<u64> = shifted.iter().map(|&u| carry_input(role, top, u)).collect();
         let carries = compare.run(ch, &inputs)?;
         let non_negative = non_negative(role, top, &shifted, &carries[1]);
-        let (c1, c2) = (non_negative.slice(0, batch), non_negative.slice(batch, batch));
+        let (c1, c2) = (
+            non_negative.slice(0, batch),
+            non_negative.slice(batch, batch),
+        );
 
         let kappa = carry.run(ch, &carries[0].slice(0, batch))?;
         let (segment, t) = segments(&plan, &shifted[..batch], &kappa);
-        let words = lookups.lookup(ch, &segment, &[plan.slopes.clone(), plan.intercepts.clone()])?;
+        let words = lookups.lookup(
+            ch,
+            &segment,
+            &[plan.slopes.clone(), plan.intercepts.clone()],
+        )?;
         let mut v = multiply.run(ch, &words[0], &t)?;
         for (v, &intercept) in v.iter_mut().zip(&words[1]) {
             *v = plan.wide.add(*v, intercept);
@@ -239,14 +307,22 @@ impl Gelu {
         let values: Vec<u64> = y.iter().chain(x).copied().collect();
         let selected = select.run(ch, &bits, &values)?;
         let (inside, above) = selected.split_at(batch);
-        Ok(inside.iter().zip(above).map(|(&i, &a)| plan.fixed.ring().add(i, a)).collect())
+        Ok(inside
+            .iter()
+            .zip(above)
+            .map(|(&i, &a)| plan.fixed.ring().add(i, a))
+            .collect())
     }
 }
 
 /// Shares of u = x + α, then of u − 2α.
 fn shifted_shares(plan: &GeluPlan, role: Role, x: &[u64]) -> Vec<u64> {
     let ring = plan.fixed.ring();
-    let alpha = if role == Role::Client { plan.alpha() } else { 0 };
+    let alpha = if role == Role::Client {
+        plan.alpha()
+    } else {
+        0
+    };
     let up = x.iter().map(|&x| ring.add(x, alpha));
     up.chain(x.iter().map(|&x| ring.sub(x, alpha))).collect()
 }
@@ -262,9 +338,13 @@ fn non_negative(role: Role, top: u32, shares: &[u64], carry: &BitVec) -> BitVec 
 /// Shares of ⌊u/2^p⌋ mod 2^8 and of u mod 2^p in the wide ring, from those of u and of the carry into bit p.
 fn segments(plan: &GeluPlan, u: &[u64], kappa: &[u64]) -> (Vec<u64>, Vec<u64>) {
     let p = plan.line_bits();
-    let segment_of = |(&u, &k): (&u64, &u64)| ((u >> p).wrapping_add(k)) & volvelle_prim::mask(LOG_SEGMENTS);
+    let segment_of =
+        |(&u, &k): (&u64, &u64)| ((u >> p).wrapping_add(k)) & volvelle_prim::mask(LOG_SEGMENTS);
     let rest_of = |(&u, &k): (&u64, &u64)| plan.wide.sub(u & volvelle_prim::mask(p), k << p);
-    (u.iter().zip(kappa).map(segment_of).collect(), u.iter().zip(kappa).map(rest_of).collect())
+    (
+        u.iter().zip(kappa).map(segment_of).collect(),
+        u.iter().zip(kappa).map(rest_of).collect(),
+    )
 }
 
 #[cfg(test)]

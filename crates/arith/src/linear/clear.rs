@@ -58,7 +58,15 @@ impl Plane {
         let plane = |i| {
             let bits = shape.ring.bits() - i;
             let width = (shape.rows * bits as usize).div_ceil(128).max(1);
-            Plane { items: Items { count: shape.cols * batch, ots: 1, width }, rows: shape.rows, bits }
+            Plane {
+                items: Items {
+                    count: shape.cols * batch,
+                    ots: 1,
+                    width,
+                },
+                rows: shape.rows,
+                bits,
+            }
         };
         Ok((0..x_bits).map(plane).collect())
     }
@@ -72,7 +80,10 @@ impl Plane {
     fn words(self, pads: &[Block]) -> Vec<u64> {
         let mut words = vec![0; pads.len() / self.items.width * self.rows];
         let len = pack::packed_len(self.rows, self.bits);
-        for (pad, words) in pads.chunks_exact(self.items.width).zip(words.chunks_exact_mut(self.rows.max(1))) {
+        for (pad, words) in pads
+            .chunks_exact(self.items.width)
+            .zip(words.chunks_exact_mut(self.rows))
+        {
             pack::unpack_into(&Block::as_bytes(pad)[..len], self.bits, words);
         }
         words
@@ -93,17 +104,25 @@ impl MatVecClear {
         let planes = Plane::all(shape, x_bits, batch)?;
         let (half, planes) = match matrix {
             Some(matrix) => {
-                let stored = planes.into_iter().map(|plane| send_plane(ch, ot, plane, &matrix));
+                let stored = planes
+                    .into_iter()
+                    .map(|plane| send_plane(ch, ot, plane, &matrix));
                 let stored = stored.collect::<Result<_, _>>()?;
                 (Half::Server { matrix }, stored)
             }
             None => {
                 let received = planes.into_iter().map(|plane| recv_plane(ch, ot, plane));
-                let (choices, stored) = received.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+                let (choices, stored) =
+                    received.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
                 (Half::Client { choices }, stored)
             }
         };
-        Ok(MatVecClear { shape: *shape, batch, half, planes })
+        Ok(MatVecClear {
+            shape: *shape,
+            batch,
+            half,
+            planes,
+        })
     }
 
     /// What `prepare` and `run` send and consume.
@@ -112,12 +131,19 @@ impl MatVecClear {
         let ots = shape.cols * batch * planes.len();
         Ok(PhasedCost {
             prep: Cost {
-                server_bits: planes.iter().map(|p| p.packed_len(p.items.count) as u64 * 8).sum(),
+                server_bits: planes
+                    .iter()
+                    .map(|p| p.packed_len(p.items.count) as u64 * 8)
+                    .sum(),
                 rounds: 1,
                 cots_server: ots as u64,
                 ..Cost::default()
             },
-            online: Cost { client_bits: wire::wire_bools(ots), rounds: 1, ..Cost::default() },
+            online: Cost {
+                client_bits: wire::wire_bools(ots),
+                rounds: 1,
+                ..Cost::default()
+            },
         })
     }
 
@@ -141,7 +167,9 @@ impl MatVecClear {
             Half::Server { matrix } => {
                 check_len("elements of the server's vectors", 0, vectors.len())?;
                 let fix = wire::recv_bits(ch, FIX, elements * x_bits)?;
-                let number = |e: usize| (0..x_bits).fold(0, |x, i| x | u64::from(fix.get(i * elements + e)) << i);
+                let number = |e: usize| {
+                    (0..x_bits).fold(0, |x, i| x | u64::from(fix.get(i * elements + e)) << i)
+                };
                 let numbers: Vec<u64> = (0..elements).map(number).collect();
                 matrix.multiply_add(self.shape.ring, &numbers, &mut out);
                 fix
@@ -158,7 +186,10 @@ impl MatVecClear {
         let rows = self.shape.rows;
         let (bits, ring) = (self.shape.ring.bits() - i as u32, self.shape.ring);
         // Whole bytes at every multiple of 8 elements.
-        for (block, elements) in self.planes[i].chunks(pack::packed_len(8 * rows, bits).max(1)).enumerate() {
+        for (block, elements) in self.planes[i]
+            .chunks(pack::packed_len(8 * rows, bits).max(1))
+            .enumerate()
+        {
             let first = block * 8;
             let count = (fix.len() - first).min(8);
             let mut words = vec![0; count * rows];
@@ -175,25 +206,40 @@ impl MatVecClear {
     }
 }
 
-fn send_plane(ch: &mut Channel, ot: &mut Ot, plane: Plane, matrix: &Matrix) -> Result<Vec<u8>, ArithError> {
+fn send_plane(
+    ch: &mut Channel,
+    ot: &mut Ot,
+    plane: Plane,
+    matrix: &Matrix,
+) -> Result<Vec<u8>, ArithError> {
     let mut stored = Vec::with_capacity(plane.packed_len(plane.items.count));
     pads::try_send(ch, ot, plane.items, |ch, start, zeros, ones| {
         let (zeros, mut u) = (plane.words(zeros), plane.words(ones));
-        for (e, (r0, u)) in zeros.chunks_exact(plane.rows).zip(u.chunks_exact_mut(plane.rows)).enumerate() {
-            let column = matrix.entries[(start + e) % matrix.cols..].iter().step_by(matrix.cols);
+        for (e, (r0, u)) in zeros
+            .chunks_exact(plane.rows)
+            .zip(u.chunks_exact_mut(plane.rows))
+            .enumerate()
+        {
+            let column = matrix.entries[(start + e) % matrix.cols..]
+                .iter()
+                .step_by(matrix.cols);
             for ((u, r0), &w) in u.iter_mut().zip(r0).zip(column) {
                 *u = r0.wrapping_add(w as u64).wrapping_sub(*u);
             }
         }
         pack::pack_append(&zeros, plane.bits, &mut stored);
-        let mut message = Vec::with_capacity(plane.packed_len(zeros.len() / plane.rows.max(1)));
+        let mut message = Vec::with_capacity(plane.packed_len(zeros.len() / plane.rows));
         pack::pack_append(&u, plane.bits, &mut message);
         wire::send_bytes(ch, COLUMNS, &message)
     })?;
     Ok(stored)
 }
 
-fn recv_plane(ch: &mut Channel, ot: &mut Ot, plane: Plane) -> Result<(BitVec, Vec<u8>), ArithError> {
+fn recv_plane(
+    ch: &mut Channel,
+    ot: &mut Ot,
+    plane: Plane,
+) -> Result<(BitVec, Vec<u8>), ArithError> {
     let mut stored = Vec::with_capacity(plane.packed_len(plane.items.count));
     let mut all_choices = BitVec::zeros(plane.items.count);
     pads::try_recv(ch, ot, plane.items, |ch, start, choices, pads| {
@@ -203,7 +249,10 @@ fn recv_plane(ch: &mut Channel, ot: &mut Ot, plane: Plane) -> Result<(BitVec, Ve
         pack::unpack_into(&message, plane.bits, &mut u);
         for (k, &c) in choices.iter().enumerate() {
             let chosen = u64::from(c & 1).wrapping_neg();
-            for (t, u) in words[k * plane.rows..][..plane.rows].iter_mut().zip(&u[k * plane.rows..]) {
+            for (t, u) in words[k * plane.rows..][..plane.rows]
+                .iter_mut()
+                .zip(&u[k * plane.rows..])
+            {
                 *t = t.wrapping_add(u & chosen);
             }
         }

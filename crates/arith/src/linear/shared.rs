@@ -81,7 +81,13 @@ impl Part {
             let width = (batch * bits as usize).div_ceil(128).max(1);
             let step = (WAVE_BLOCKS / width / 8 * 8).clamp(8, PART_OTS);
             for first in (0..weights).step_by(step) {
-                let part = Part { bit, first, count: step.min(weights - first), bits, width };
+                let part = Part {
+                    bit,
+                    first,
+                    count: step.min(weights - first),
+                    bits,
+                    width,
+                };
                 if held + part.blocks() > WAVE_BLOCKS && held > 0 {
                     waves.push(Vec::new());
                     held = 0;
@@ -98,16 +104,29 @@ impl Part {
     /// One pad as a word for each vector.
     fn words(self, pads: &[Block], k: usize, words: &mut [u64]) {
         let pad = Block::as_bytes(&pads[k * self.width..][..self.width]);
-        pack::unpack_into(&pad[..pack::packed_len(words.len(), self.bits)], self.bits, words);
+        pack::unpack_into(
+            &pad[..pack::packed_len(words.len(), self.bits)],
+            self.bits,
+            words,
+        );
     }
 
     /// Adds ±2^i·words to one row of the results.
-    fn accumulate(self, shape: &MatrixShape, k: usize, negative: bool, words: &[u64], out: &mut [u64]) {
+    fn accumulate(
+        self,
+        shape: &MatrixShape,
+        k: usize,
+        negative: bool,
+        words: &[u64],
+        out: &mut [u64],
+    ) {
         let row = (self.first + k) / shape.cols;
         // The top bit of a two's complement number counts negatively.
         let sign = u64::from(negative ^ (self.bit + 1 == shape.weight_bits)).wrapping_neg();
         for (y, w) in out[row..].iter_mut().step_by(shape.rows).zip(words) {
-            *y = shape.ring.add(*y, ((w << self.bit) ^ sign).wrapping_sub(sign));
+            *y = shape
+                .ring
+                .add(*y, ((w << self.bit) ^ sign).wrapping_sub(sign));
         }
     }
 }
@@ -146,7 +165,12 @@ impl MatVecShared {
                 Half::Client { a }
             }
         };
-        Ok(MatVecShared { shape: *shape, batch, share, half })
+        Ok(MatVecShared {
+            shape: *shape,
+            batch,
+            share,
+            half,
+        })
     }
 
     /// What `prepare` and `run` send and consume.
@@ -157,9 +181,15 @@ impl MatVecShared {
         Ok(PhasedCost {
             prep: Cost {
                 client_bits: waves.iter().map(|wave| total(wave, masked)).sum(),
-                server_bits: waves.iter().map(|wave| wire::wire_bools(total(wave, |p| p.count))).sum(),
+                server_bits: waves
+                    .iter()
+                    .map(|wave| wire::wire_bools(total(wave, |p| p.count)))
+                    .sum(),
                 rounds: 2 * waves.len() as u64,
-                cots_client: waves.iter().map(|wave| total(wave, |p| p.count as u64)).sum(),
+                cots_client: waves
+                    .iter()
+                    .map(|wave| total(wave, |p| p.count as u64))
+                    .sum(),
                 ..Cost::default()
             },
             online: Cost {
@@ -177,13 +207,22 @@ impl MatVecShared {
         check_len("elements of the vectors", cols * self.batch, vectors.len())?;
         match self.half {
             Half::Client { a } => {
-                let masked: Vec<u64> = vectors.iter().zip(&a).map(|(&x, &a)| ring.sub(x, a)).collect();
+                let masked: Vec<u64> = vectors
+                    .iter()
+                    .zip(&a)
+                    .map(|(&x, &a)| ring.sub(x, a))
+                    .collect();
                 wire::send_bytes(ch, OPEN, &wire::pack_words(ring, &masked))?;
             }
             Half::Server { matrix } => {
-                let bytes = wire::recv_bytes(ch, OPEN, pack::packed_len(vectors.len(), ring.bits()))?;
+                let bytes =
+                    wire::recv_bytes(ch, OPEN, pack::packed_len(vectors.len(), ring.bits()))?;
                 let masked = wire::unpack_words(ring, &bytes, vectors.len());
-                let sums: Vec<u64> = vectors.iter().zip(&masked).map(|(&x, &d)| ring.add(x, d)).collect();
+                let sums: Vec<u64> = vectors
+                    .iter()
+                    .zip(&masked)
+                    .map(|(&x, &d)| ring.add(x, d))
+                    .collect();
                 matrix.multiply_add(ring, &sums, &mut share);
             }
         }
@@ -221,7 +260,8 @@ fn server_wave(
     let (mut pads, mut first) = (pads.as_slice(), 0);
     let (mut own, mut word) = (vec![0; batch], vec![0; PART_OTS * batch]);
     for part in wave {
-        let message = wire::recv_bytes(ch, MASKED, pack::packed_len(part.count * batch, part.bits))?;
+        let message =
+            wire::recv_bytes(ch, MASKED, pack::packed_len(part.count * batch, part.bits))?;
         word.resize(part.count * batch, 0);
         pack::unpack_into(&message, part.bits, &mut word);
         for (k, u) in word.chunks_exact(batch.max(1)).enumerate() {
@@ -266,7 +306,9 @@ fn client_wave(
             part.words(zeros, k, &mut r0);
             part.words(ones, k, &mut r1);
             swap_if(fix.get(first + k), &mut r0, &mut r1);
-            let elements = a[(part.first + k) % shape.cols..].iter().step_by(shape.cols);
+            let elements = a[(part.first + k) % shape.cols..]
+                .iter()
+                .step_by(shape.cols);
             for (((u, r_f), r_other), a) in u.iter_mut().zip(&r0).zip(&r1).zip(elements) {
                 *u = r_f.wrapping_add(*a).wrapping_sub(*r_other);
             }

@@ -1,27 +1,29 @@
-//! Leaves of the comparison by 1-of-16 OT.
+//! Leaves of the comparison by 1-of-2^w OT, w ≤ 4.
 //!
-//! Source: Cheetah (Huang et al., USENIX Security'22, §4), which compares blocks with silent OTs; the slot masks are as in Naor–Pinkas'
-//! 1-of-n OT from log n OTs, bit-sliced.
+//! Source: Cheetah (Huang et al., USENIX Security'22, §4), which compares blocks with silent OTs; the masks are those of Naor–Pinkas'
+//! 1-of-n OT from log n OTs, but bits of the pads instead of hashes. New here: the server's share is not random but makes the
+//! first slot's message zero.
 //!
 //! ```text
 //! preprocessing (per block of w bits): w random OTs, S sends: pads r_{t,0}, r_{t,1}; C has c_t, r_{t,c_t}
 //!     pads are read as 2^w slots of bits, and  S: M[v] = ⊕_t r_{t,v_t}[v]      C: M[c] = ⊕_t r_{t,c_t}[c]
 //! online:  C → S:  f = y ⊕ c                                   w bits; y: C's block
-//!          S → C:  T[p ⊕ f] ⊕ share ⊕ M[p] for every p           2^w·2 bits; T[v] = (1{v < x}, 1{v = x}); x: S's block
-//!          C takes slot c: T[y] ⊕ share
+//!          S:      T[v] = (1{v < x}, 1{v = x}); x: S's block;   share = T[f] ⊕ M[0]
+//!          S → C:  m_p = T[p ⊕ f] ⊕ M[p] ⊕ share for p > 0        (2^w − 1)·2 bits; m_0 = 0
+//!          C:      m_c ⊕ M[c] = T[y] ⊕ share
 //! ```
 //!
-//! Preprocessing: no bits, w OTs a block. Online: w + 2·2^w bits a block, the lowest one w + 2^w; 2 rounds.
-//! The server's share is part of its mask: it is a fresh random bit, the same for all slots of a block.
+//! Preprocessing: no bits, w OTs a block. Online: w + 2·(2^w − 1) bits a block, the lowest one w + 2^w − 1; 2 rounds.
 //!
 //! Security: f is masked by the unseen c. For v ≠ c, M[v] has the term r_{t,v_t}[v] with v_t ≠ c_t, from a pad that C does not
-//! have; different slots use different bits of the pads, so that the masks of all slots but c are independent and uniform.
+//! have; different slots use different bits of the pads, so that the masks of all slots but c are independent and uniform. Of
+//! them, M[p] masks m_p for p ≠ c, and M[0] masks m_c (through share) if c ≠ 0: all 2^w − 1 messages are uniform, whatever T.
 //!
 //! Everything online is bit-sliced: 64 comparisons a word.
 
 use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot, PhasedCost};
-use volvelle_prim::{BitVec, Prg};
+use volvelle_prim::BitVec;
 
 use super::{Block, Leaf};
 use crate::error::ArithError;
@@ -40,9 +42,14 @@ impl Block {
         1 << self.width
     }
 
-    /// Bits of the sender's answer: lt of all slots, then eq of all slots.
-    fn columns(self) -> usize {
-        self.slots() * if self.needs_eq { 2 } else { 1 }
+    /// Bits a slot: lt, and eq if needed.
+    fn tables(self) -> usize {
+        if self.needs_eq { 2 } else { 1 }
+    }
+
+    /// Bits of the sender's answer: lt of all slots but the first, then eq.
+    fn answer_columns(self) -> usize {
+        (self.slots() - 1) * self.tables()
     }
 }
 
@@ -68,10 +75,17 @@ struct ClientBlock {
 }
 
 impl CheetahLeaves {
-    pub fn prepare(ch: &mut Channel, ot: &mut Ot, blocks: &[Block], batch: usize) -> Result<Self, ArithError> {
+    pub fn prepare(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        blocks: &[Block],
+        batch: usize,
+    ) -> Result<Self, ArithError> {
         let half = match ot.role() {
             Role::Client => {
-                let prepared = blocks.iter().map(|b| ClientBlock::prepare(ch, ot, *b, batch));
+                let prepared = blocks
+                    .iter()
+                    .map(|b| ClientBlock::prepare(ch, ot, *b, batch));
                 Half::Client(prepared.collect::<Result<_, _>>()?)
             }
             Role::Server => {
@@ -85,17 +99,28 @@ impl CheetahLeaves {
     pub fn cost(blocks: &[Block], batch: usize) -> PhasedCost {
         let fix_columns: usize = blocks.iter().map(|b| b.width).sum();
         PhasedCost {
-            prep: Cost { cots_server: (fix_columns * batch) as u64, ..Cost::default() },
+            prep: Cost {
+                cots_server: (fix_columns * batch) as u64,
+                ..Cost::default()
+            },
             online: Cost {
                 client_bits: wire::wire_bools(fix_columns * batch),
-                server_bits: blocks.iter().map(|b| wire::wire_bools(b.columns() * batch)).sum(),
+                server_bits: blocks
+                    .iter()
+                    .map(|b| wire::wire_bools(b.answer_columns() * batch))
+                    .sum(),
                 rounds: 2,
                 ..Cost::default()
             },
         }
     }
 
-    pub fn run(self, ch: &mut Channel, blocks: &[Block], own: &Sliced) -> Result<Vec<Leaf>, ArithError> {
+    pub fn run(
+        self,
+        ch: &mut Channel,
+        blocks: &[Block],
+        own: &Sliced,
+    ) -> Result<Vec<Leaf>, ArithError> {
         match self.half {
             Half::Client(prepared) => client(ch, blocks, prepared, own, self.batch),
             Half::Server(masks) => server(ch, blocks, masks, own, self.batch),
@@ -104,24 +129,37 @@ impl CheetahLeaves {
 }
 
 fn items(block: Block, batch: usize) -> Items {
-    Items { count: batch, ots: block.width, width: 1 }
+    Items {
+        count: batch,
+        ots: block.width,
+        width: 1,
+    }
 }
 
 /// Slots (lt in the low, eq in the high half) whose value has bit t set.
 const SLOTS_WITH_BIT: [u32; 4] = [0xaaaa_aaaa, 0xcccc_cccc, 0xf0f0_f0f0, 0xff00_ff00];
 
 /// The server's masks: lt of all slots, then eq of all slots.
-fn server_masks(ch: &mut Channel, ot: &mut Ot, block: Block, batch: usize) -> Result<Sliced, ArithError> {
-    let mut masks = Sliced::zeros(block.columns(), batch);
+fn server_masks(
+    ch: &mut Channel,
+    ot: &mut Ot,
+    block: Block,
+    batch: usize,
+) -> Result<Sliced, ArithError> {
+    let mut masks = Sliced::zeros(block.slots() * block.tables(), batch);
     let w = block.width;
     pads::send(ch, ot, items(block, batch), |start, zeros, ones| {
         for (k, (zeros, ones)) in zeros.chunks(64 * w).zip(ones.chunks(64 * w)).enumerate() {
             let mut rows = [0u64; 32];
             for (j, (z, o)) in zeros.chunks_exact(w).zip(ones.chunks_exact(w)).enumerate() {
-                let all = z.iter().zip(o).zip(SLOTS_WITH_BIT).fold(0, |m, ((z, o), with_bit)| {
-                    let (z, o) = (z.0 as u32, o.0 as u32);
-                    m ^ z ^ ((z ^ o) & with_bit)
-                });
+                let all = z
+                    .iter()
+                    .zip(o)
+                    .zip(SLOTS_WITH_BIT)
+                    .fold(0, |m, ((z, o), with_bit)| {
+                        let (z, o) = (z.0 as u32, o.0 as u32);
+                        m ^ z ^ ((z ^ o) & with_bit)
+                    });
                 rows[j % 32] |= u64::from(all) << (j & 32);
             }
             transpose32_twice(&mut rows);
@@ -137,7 +175,12 @@ fn server_masks(ch: &mut Channel, ot: &mut Ot, block: Block, batch: usize) -> Re
 }
 
 impl ClientBlock {
-    fn prepare(ch: &mut Channel, ot: &mut Ot, block: Block, batch: usize) -> Result<Self, ArithError> {
+    fn prepare(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        block: Block,
+        batch: usize,
+    ) -> Result<Self, ArithError> {
         let mut this = ClientBlock {
             choices: Sliced::zeros(block.width, batch),
             lt: BitVec::zeros(batch),
@@ -145,10 +188,18 @@ impl ClientBlock {
         };
         let w = block.width;
         pads::recv(ch, ot, items(block, batch), |start, choices, pads| {
-            for (k, (choices, pads)) in choices.chunks(64 * w).zip(pads.chunks(64 * w)).enumerate() {
+            for (k, (choices, pads)) in choices.chunks(64 * w).zip(pads.chunks(64 * w)).enumerate()
+            {
                 let (mut lt, mut eq) = (0u64, 0u64);
-                for (j, (c, pads)) in choices.chunks_exact(w).zip(pads.chunks_exact(w)).enumerate() {
-                    let slot = c.iter().enumerate().fold(0, |slot, (t, &c)| slot | (u32::from(c & 1) << t));
+                for (j, (c, pads)) in choices
+                    .chunks_exact(w)
+                    .zip(pads.chunks_exact(w))
+                    .enumerate()
+                {
+                    let slot = c
+                        .iter()
+                        .enumerate()
+                        .fold(0, |slot, (t, &c)| slot | (u32::from(c & 1) << t));
                     // A shift of a register by the secret slot takes the same time for all slots.
                     let chosen = pads.iter().fold(0, |m, p| m ^ p.0 as u32) >> slot;
                     lt |= u64::from(chosen & 1) << j;
@@ -176,7 +227,10 @@ fn client(
     let mut fix = own.clone();
     for (block, prepared) in blocks.iter().zip(&prepared) {
         for g in 0..groups {
-            for (f, c) in fix.group_mut(g)[block.from..].iter_mut().zip(prepared.choices.group(g)) {
+            for (f, c) in fix.group_mut(g)[block.from..]
+                .iter_mut()
+                .zip(prepared.choices.group(g))
+            {
                 *f ^= c;
             }
         }
@@ -187,11 +241,11 @@ fn client(
 
     let mut leaves = Vec::with_capacity(blocks.len());
     for (block, mut prepared) in blocks.iter().zip(prepared) {
-        let bytes = wire::recv_bytes(ch, SLOTS, Sliced::packed_len(block.columns(), batch))?;
-        let answer = Sliced::unpack(block.columns(), batch, &bytes);
+        let bytes = wire::recv_bytes(ch, SLOTS, Sliced::packed_len(block.answer_columns(), batch))?;
+        let answer = Sliced::unpack(block.answer_columns(), batch, &bytes);
         for g in 0..groups {
             let chosen = one_hot(padded(prepared.choices.group(g)));
-            let (lt, eq) = answer.group(g).split_at(block.slots());
+            let (lt, eq) = answer.group(g).split_at(block.slots() - 1);
             prepared.lt.words_mut()[g] ^= choose(&chosen, lt);
             prepared.eq.words_mut()[g] ^= choose(&chosen, eq);
         }
@@ -210,19 +264,24 @@ fn server(
     let columns = blocks.iter().map(|b| b.width).sum();
     let bytes = wire::recv_bytes(ch, FIX, Sliced::packed_len(columns, batch))?;
     let fix = Sliced::unpack(columns, batch, &bytes);
-    let mut prg = Prg::from_os();
     let mut leaves = Vec::with_capacity(blocks.len());
-    for (block, mut answer) in blocks.iter().zip(masks) {
-        let (lt, eq) = (BitVec::random(&mut prg, batch), BitVec::random(&mut prg, batch));
+    for (block, masks) in blocks.iter().zip(masks) {
+        let (mut lt, mut eq) = (BitVec::zeros(batch), BitVec::zeros(batch));
+        let mut answer = Sliced::zeros(block.answer_columns(), batch);
         let bits = block.from..block.from + block.width;
         for g in 0..batch.div_ceil(64) {
             let d = padded(&own.group(g)[bits.clone()]);
             let f = padded(&fix.group(g)[bits.clone()]);
-            let (lt_slots, eq_slots) = (less_than(d, f), one_hot(std::array::from_fn(|t| d[t] ^ f[t])));
-            let (lt_masks, eq_masks) = answer.group_mut(g).split_at_mut(block.slots());
-            mask(lt_masks, &lt_slots, lt.words()[g]);
-            mask(eq_masks, &eq_slots, eq.words()[g]);
+            let (lt_masks, eq_masks) = masks.group(g).split_at(block.slots());
+            let (lt_out, eq_out) = answer.group_mut(g).split_at_mut(block.slots() - 1);
+            lt.words_mut()[g] = seal(&less_than(d, f), lt_masks, lt_out);
+            if block.needs_eq {
+                let slots = one_hot(std::array::from_fn(|t| d[t] ^ f[t]));
+                eq.words_mut()[g] = seal(&slots, eq_masks, eq_out);
+            }
         }
+        lt.clear_padding();
+        eq.clear_padding();
         let mut bytes = Vec::new();
         answer.pack_append(&mut bytes);
         wire::send_bytes(ch, SLOTS, &bytes)?;
@@ -232,7 +291,10 @@ fn server(
 }
 
 fn leaf(block: Block, lt: BitVec, eq: BitVec) -> Leaf {
-    Leaf { lt, eq: block.needs_eq.then_some(eq) }
+    Leaf {
+        lt,
+        eq: block.needs_eq.then_some(eq),
+    }
 }
 
 /// A block's bits, with zeros above a narrow one.
@@ -242,15 +304,21 @@ fn padded(bits: &[u64]) -> [u64; 4] {
     out
 }
 
-fn mask(masks: &mut [u64], slots: &Slots, share: u64) {
-    for (m, s) in masks.iter_mut().zip(slots) {
-        *m ^= s ^ share;
+/// Masks all slots but the first; the result is the share that makes the first one's message zero.
+fn seal(slots: &Slots, masks: &[u64], out: &mut [u64]) -> u64 {
+    let share = slots[0] ^ masks[0];
+    for ((out, mask), slot) in out.iter_mut().zip(&masks[1..]).zip(&slots[1..]) {
+        *out = slot ^ mask ^ share;
     }
+    share
 }
 
-/// ⊕_v chosen[v]·values[v].
-fn choose(chosen: &Slots, values: &[u64]) -> u64 {
-    chosen.iter().zip(values).fold(0, |acc, (c, v)| acc ^ (c & v))
+/// ⊕_v chosen[v]·messages[v − 1], the first slot's message being zero.
+fn choose(chosen: &Slots, messages: &[u64]) -> u64 {
+    chosen[1..]
+        .iter()
+        .zip(messages)
+        .fold(0, |acc, (c, m)| acc ^ (c & m))
 }
 
 /// The values of two bits: 1 at position (b1 b0).

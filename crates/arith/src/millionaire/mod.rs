@@ -1,15 +1,17 @@
 //! The millionaires' problem: XOR shares of 1{c < d} for c known to the client, d to the server.
 //!
-//! The numbers are cut in blocks of 4 bits. A *leaf* protocol gives for each block shares of lt = 1{c_i < d_i} and
+//! The numbers are cut in blocks of 4 (or 2) bits. A *leaf* protocol gives for each block shares of lt = 1{c_i < d_i} and
 //! eq = 1{c_i = d_i}; a tree of ANDs ([`tree`]) joins neighbours: lt = lt_hi ⊕ eq_hi·lt_lo, eq = eq_hi·eq_lo. The lowest block needs
-//! no eq. (Garay et al., PKC'07; CrypTFlow2, Rathee et al., CCS'20.) Two leaves:
+//! no eq. (Garay et al., PKC'07; CrypTFlow2, Rathee et al., CCS'20.) Leaves:
 //!
-//! - [`Variant::Cheetah`]: a 1-of-16 OT a block ([`cheetah`]); the least communication in total.
+//! - [`Variant::Cheetah`]: a 1-of-16 OT a block ([`cheetah`]).
+//! - [`Variant::Compact`]: the same with blocks of 2 bits. A leaf costs less a bit the smaller its block, and the tree's ANDs
+//!   cost nothing in preprocessing but OTs.
 //! - [`Variant::OneHot`]: a table lookup a block ([`onehot`]); less online, more preprocessing.
 //!
 //! Comparing the low p bits of the same numbers, for several *cuts* p, takes one set of leaves: [`PrefixCompare`].
 //!
-//! Rounds online: leaves (Cheetah 2, OneHot 1) + ⌈log₂(blocks of the largest segment)⌉ + cuts − 1.
+//! Rounds online: leaves (2, OneHot 1) + ⌈log₂(blocks of the largest segment)⌉ + cuts − 1.
 
 mod cheetah;
 mod onehot;
@@ -26,16 +28,29 @@ use cheetah::CheetahLeaves;
 use onehot::OneHotLeaves;
 use tree::Tree;
 
-/// Bits of a block; fewer in the lowest one of a segment.
-const BLOCK: u32 = 4;
-
 /// How the blocks are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Variant {
-    /// By lookup in a table of 32 entries.
+    /// Blocks of 4 bits by lookup in a table of 32 entries: the least online.
     OneHot,
-    /// By 1-of-16 OT.
+    /// Blocks of 4 bits by 1-of-16 OT: the fewest OTs.
     Cheetah,
+    /// Blocks of 2 bits by 1-of-4 OT: the least communication, for a third more OTs and one more round.
+    Compact,
+}
+
+impl Variant {
+    /// All variants.
+    pub const ALL: [Variant; 3] = [Variant::OneHot, Variant::Cheetah, Variant::Compact];
+
+    /// Bits of a block; the lowest one of a segment may have fewer.
+    fn block_bits(self) -> u32 {
+        match self {
+            Variant::OneHot | Variant::Cheetah => 4,
+            Variant::Compact => 2,
+        }
+    }
 }
 
 /// One block of the numbers.
@@ -43,7 +58,7 @@ pub enum Variant {
 struct Block {
     /// Lowest bit.
     from: usize,
-    /// Number of bits, 1 to [`BLOCK`].
+    /// Number of bits, 1 to 4.
     width: usize,
     /// Whether the tree needs eq.
     needs_eq: bool,
@@ -57,20 +72,33 @@ struct Layout {
 
 impl Layout {
     /// Blocks between the cuts; what is left over makes the lowest block of a segment narrow.
-    fn new(cuts: &[u32]) -> Result<Layout, ArithError> {
-        let mut layout = Layout { blocks: Vec::new(), segments: Vec::new() };
-        check_range("cuts of a comparison", 1, 64, cuts.len().try_into().unwrap_or(u32::MAX))?;
+    fn new(variant: Variant, cuts: &[u32]) -> Result<Layout, ArithError> {
+        let full = variant.block_bits();
+        let mut layout = Layout {
+            blocks: Vec::new(),
+            segments: Vec::new(),
+        };
+        check_range(
+            "cuts of a comparison",
+            1,
+            64,
+            cuts.len().try_into().unwrap_or(u32::MAX),
+        )?;
         let mut low = 0;
         for &cut in cuts {
             check_range("bits of a comparison", low + 1, 64, cut)?;
             let mut from = low;
-            let narrow = (cut - low) % BLOCK;
-            let mut width = if narrow == 0 { BLOCK } else { narrow };
-            layout.segments.push((cut - low).div_ceil(BLOCK) as usize);
+            let narrow = (cut - low) % full;
+            let mut width = if narrow == 0 { full } else { narrow };
+            layout.segments.push((cut - low).div_ceil(full) as usize);
             while from < cut {
-                layout.blocks.push(Block { from: from as usize, width: width as usize, needs_eq: from > 0 });
+                layout.blocks.push(Block {
+                    from: from as usize,
+                    width: width as usize,
+                    needs_eq: from > 0,
+                });
                 from += width;
-                width = BLOCK;
+                width = full;
             }
             low = cut;
         }
@@ -110,21 +138,30 @@ impl PrefixCompare {
         cuts: &[u32],
         batch: usize,
     ) -> Result<PrefixCompare, ArithError> {
-        let layout = Layout::new(cuts)?;
+        let layout = Layout::new(variant, cuts)?;
         let leaves = match variant {
-            Variant::OneHot => Leaves::OneHot(OneHotLeaves::prepare(ch, ot, &layout.blocks, batch)?),
-            Variant::Cheetah => Leaves::Cheetah(CheetahLeaves::prepare(ch, ot, &layout.blocks, batch)?),
+            Variant::OneHot => {
+                Leaves::OneHot(OneHotLeaves::prepare(ch, ot, &layout.blocks, batch)?)
+            }
+            Variant::Cheetah | Variant::Compact => {
+                Leaves::Cheetah(CheetahLeaves::prepare(ch, ot, &layout.blocks, batch)?)
+            }
         };
         let tree = Tree::prepare(ch, ot, &layout.segments, batch)?;
-        Ok(PrefixCompare { layout, batch, leaves, tree })
+        Ok(PrefixCompare {
+            layout,
+            batch,
+            leaves,
+            tree,
+        })
     }
 
     /// What `prepare` and `run` send and consume.
     pub fn cost(variant: Variant, cuts: &[u32], batch: usize) -> Result<PhasedCost, ArithError> {
-        let layout = Layout::new(cuts)?;
+        let layout = Layout::new(variant, cuts)?;
         let leaves = match variant {
             Variant::OneHot => OneHotLeaves::cost(&layout.blocks, batch),
-            Variant::Cheetah => CheetahLeaves::cost(&layout.blocks, batch),
+            Variant::Cheetah | Variant::Compact => CheetahLeaves::cost(&layout.blocks, batch),
         };
         let tree = Tree::cost(&layout.segments, batch);
         let mut cost = leaves.then(tree);
@@ -138,12 +175,12 @@ impl PrefixCompare {
     pub fn flow(variant: Variant, cuts: &[u32], flow: &mut Flow) -> Result<(), ArithError> {
         match variant {
             Variant::OneHot => flow.exchange(1),
-            Variant::Cheetah => {
+            Variant::Cheetah | Variant::Compact => {
                 flow.client_sends();
                 flow.server_sends();
             }
         }
-        flow.exchange(Tree::rounds(&Layout::new(cuts)?.segments));
+        flow.exchange(Tree::rounds(&Layout::new(variant, cuts)?.segments));
         Ok(())
     }
 
@@ -152,9 +189,11 @@ impl PrefixCompare {
         check_len("numbers to compare", self.batch, own.len())?;
         let leaves = match self.leaves {
             Leaves::OneHot(leaves) => leaves.run(ch, &self.layout.blocks, own)?,
-            Leaves::Cheetah(leaves) => {
-                leaves.run(ch, &self.layout.blocks, &Sliced::from_values(own, self.layout.bits()))?
-            }
+            Leaves::Cheetah(leaves) => leaves.run(
+                ch,
+                &self.layout.blocks,
+                &Sliced::from_values(own, self.layout.bits()),
+            )?,
         };
         self.tree.run(ch, &self.layout.segments, leaves)
     }

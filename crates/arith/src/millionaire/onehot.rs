@@ -12,11 +12,11 @@ use volvelle_lut::{BitTable, Generator, Index, Lookups, Output, Shape};
 use volvelle_net::{Channel, Role};
 use volvelle_ot::{Ot, PhasedCost};
 
-use super::{BLOCK, Block, Leaf};
+use super::{Block, Leaf};
 use crate::error::ArithError;
 
-/// log₂ of the table's entries.
-const LOG_ENTRIES: u32 = BLOCK + 1;
+/// log₂ of the table's entries: a block's bits and a sign.
+const LOG_ENTRIES: u32 = 5;
 
 pub(super) struct OneHotLeaves {
     batch: usize,
@@ -24,12 +24,22 @@ pub(super) struct OneHotLeaves {
 }
 
 fn shape() -> Shape {
-    Shape { log_entries: LOG_ENTRIES, index: Index::Arithmetic, output: Output::Xor }
+    Shape {
+        log_entries: LOG_ENTRIES,
+        index: Index::Arithmetic,
+        output: Output::Xor,
+    }
 }
 
 impl OneHotLeaves {
-    pub fn prepare(ch: &mut Channel, ot: &mut Ot, blocks: &[Block], batch: usize) -> Result<Self, ArithError> {
-        let lookups = Lookups::prepare(ch, ot, Generator::Doubling, &shape(), blocks.len() * batch)?;
+    pub fn prepare(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        blocks: &[Block],
+        batch: usize,
+    ) -> Result<Self, ArithError> {
+        let lookups =
+            Lookups::prepare(ch, ot, Generator::Doubling, &shape(), blocks.len() * batch)?;
         Ok(OneHotLeaves { batch, lookups })
     }
 
@@ -37,14 +47,22 @@ impl OneHotLeaves {
         Lookups::cost(Generator::Doubling, &shape(), blocks.len() * batch)
     }
 
-    pub fn run(self, ch: &mut Channel, blocks: &[Block], own: &[u64]) -> Result<Vec<Leaf>, ArithError> {
-        let lt = BitTable::from_fn(LOG_ENTRIES, |e| e >> BLOCK == 1)?;
+    pub fn run(
+        self,
+        ch: &mut Channel,
+        blocks: &[Block],
+        own: &[u64],
+    ) -> Result<Vec<Leaf>, ArithError> {
+        let lt = BitTable::from_fn(LOG_ENTRIES, |e| e >> (LOG_ENTRIES - 1) == 1)?;
         let eq = BitTable::from_fn(LOG_ENTRIES, |e| e == 0)?;
         let index = indices(ch.role(), blocks, own);
         let bits = self.lookups.lookup_bits(ch, &index, &[lt, eq])?;
         let leaves = blocks.iter().enumerate().map(|(b, block)| {
             let part = |table: usize| bits[table].slice(b * self.batch, self.batch);
-            Leaf { lt: part(0), eq: block.needs_eq.then(|| part(1)) }
+            Leaf {
+                lt: part(0),
+                eq: block.needs_eq.then(|| part(1)),
+            }
         });
         Ok(leaves.collect())
     }
@@ -58,7 +76,10 @@ fn indices(role: Role, blocks: &[Block], own: &[u64]) -> Vec<u64> {
         match role {
             Role::Client => index.extend(own.iter().map(value)),
             Role::Server => {
-                index.extend(own.iter().map(|x| value(x).wrapping_neg() & volvelle_prim::mask(LOG_ENTRIES)));
+                index.extend(
+                    own.iter()
+                        .map(|x| value(x).wrapping_neg() & volvelle_prim::mask(LOG_ENTRIES)),
+                );
             }
         }
     }

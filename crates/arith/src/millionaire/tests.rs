@@ -3,8 +3,6 @@ use proptest::prelude::*;
 use super::*;
 use crate::harness::{BATCHES, both, prg, xor};
 
-const VARIANTS: [Variant; 2] = [Variant::Cheetah, Variant::OneHot];
-
 fn check(variant: Variant, cuts: &[u32], c: Vec<u64>, d: Vec<u64>) {
     let batch = c.len();
     let numbers = (c, d);
@@ -17,13 +15,16 @@ fn check(variant: Variant, cuts: &[u32], c: Vec<u64>, d: Vec<u64>) {
     for (k, &cut) in cuts.iter().enumerate() {
         let low = volvelle_prim::mask(cut);
         let expected = BitVec::from_fn(batch, |i| numbers.0[i] & low < numbers.1[i] & low);
-        assert!(xor(&at_c[k], &at_s[k]) == expected, "{variant:?}, {cuts:?}, batch {batch}");
+        assert!(
+            xor(&at_c[k], &at_s[k]) == expected,
+            "{variant:?}, {cuts:?}, batch {batch}"
+        );
     }
 }
 
 #[test]
 fn all_pairs_of_small_numbers() {
-    for variant in VARIANTS {
+    for variant in Variant::ALL {
         for bits in 1..=6u32 {
             let all = || 0..1u64 << bits;
             let c = all().flat_map(|c| all().map(move |_| c)).collect();
@@ -38,8 +39,13 @@ fn all_pairs_with_cuts() {
     let all = || 0..1u64 << 6;
     let c: Vec<_> = all().flat_map(|c| all().map(move |_| c)).collect();
     let d: Vec<_> = all().flat_map(|_| all()).collect();
-    for variant in VARIANTS {
-        for cuts in [vec![1, 6], vec![5, 6], vec![2, 3, 6], vec![1, 2, 3, 4, 5, 6]] {
+    for variant in Variant::ALL {
+        for cuts in [
+            vec![1, 6],
+            vec![5, 6],
+            vec![2, 3, 6],
+            vec![1, 2, 3, 4, 5, 6],
+        ] {
             check(variant, &cuts, c.clone(), d.clone());
         }
     }
@@ -47,7 +53,7 @@ fn all_pairs_with_cuts() {
 
 #[test]
 fn batches_and_widths() {
-    for variant in VARIANTS {
+    for variant in Variant::ALL {
         for bits in [7, 8, 16, 31, 32, 36, 37, 63, 64] {
             for batch in BATCHES {
                 let mut prg = prg(batch + bits as usize);
@@ -66,27 +72,47 @@ fn batches_and_widths() {
 
 #[test]
 fn edges() {
-    for variant in VARIANTS {
+    for variant in Variant::ALL {
         for bits in [4, 31, 64] {
             let top = volvelle_prim::mask(bits);
-            check(variant, &[bits], vec![0, 0, top, top, top, top - 1], vec![0, top, 0, top, top - 1, top]);
+            check(
+                variant,
+                &[bits],
+                vec![0, 0, top, top, top, top - 1],
+                vec![0, top, 0, top, top - 1, top],
+            );
         }
     }
 }
 
 #[test]
-fn cheetah_costs_299_bits() {
+fn cheetah_costs_284_bits() {
     let cost = Compare::cost(Variant::Cheetah, 31, 8000).unwrap();
     assert_eq!(cost.prep.bits(), 0);
-    assert_eq!(cost.online.bits(), 299 * 8000);
+    assert_eq!(cost.online.bits(), 284 * 8000);
     assert_eq!(cost.prep.cots(), 45 * 8000);
     assert_eq!(cost.online.rounds, 5);
 }
 
 #[test]
+fn compact_costs_204_bits() {
+    let cost = Compare::cost(Variant::Compact, 31, 8000).unwrap();
+    assert_eq!(cost.prep.bits(), 0);
+    assert_eq!(cost.online.bits(), 204 * 8000);
+    assert_eq!(cost.prep.cots(), 61 * 8000);
+    assert_eq!(cost.online.rounds, 6);
+}
+
+#[test]
 fn bad_parameters_are_errors() {
     for cuts in [&[0][..], &[65], &[], &[4, 4], &[8, 4]] {
-        assert!(matches!(PrefixCompare::cost(Variant::Cheetah, cuts, 1), Err(ArithError::Parameter { .. })), "{cuts:?}");
+        assert!(
+            matches!(
+                PrefixCompare::cost(Variant::Cheetah, cuts, 1),
+                Err(ArithError::Parameter { .. })
+            ),
+            "{cuts:?}"
+        );
     }
 }
 
@@ -94,8 +120,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn random_shapes(seed: u64, batch in 1usize..200, first in 1u32..30, second in 1u32..30, cheetah: bool) {
-        let variant = if cheetah { Variant::Cheetah } else { Variant::OneHot };
+    fn random_shapes(seed: u64, batch in 1usize..200, first in 1u32..30, second in 1u32..30, variant in prop::sample::select(&Variant::ALL[..])) {
         let mut prg = prg(seed as usize);
         let (mut c, mut d) = (vec![0; batch], vec![0; batch]);
         prg.fill_masked(&mut c, first + second);

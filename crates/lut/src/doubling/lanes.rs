@@ -15,11 +15,26 @@ pub(crate) const fn words(count: usize, width: usize) -> usize {
 macro_rules! with_lane_width {
     ($width:expr, $W:ident => $body:expr) => {
         match $width {
-            2 => { const $W: usize = 2; $body }
-            4 => { const $W: usize = 4; $body }
-            8 => { const $W: usize = 8; $body }
-            16 => { const $W: usize = 16; $body }
-            32 => { const $W: usize = 32; $body }
+            2 => {
+                const $W: usize = 2;
+                $body
+            }
+            4 => {
+                const $W: usize = 4;
+                $body
+            }
+            8 => {
+                const $W: usize = 8;
+                $body
+            }
+            16 => {
+                const $W: usize = 16;
+                $body
+            }
+            32 => {
+                const $W: usize = 32;
+                $body
+            }
             width => unreachable!("lanes have 2, 4, … 32 bits, not {width}"),
         }
     };
@@ -111,7 +126,7 @@ pub(crate) fn start(bits: &[u64], flip: bool, out: &mut [u64], count: usize) {
         let b = lane_bits::<2>(bits, i);
         *out = b ^ flip | b << 1;
     }
-    if count % 32 != 0
+    if !count.is_multiple_of(32)
         && let Some(last) = out.last_mut()
     {
         *last &= u64::MAX >> (64 - 2 * (count % 32));
@@ -129,9 +144,14 @@ pub(crate) fn xor_pads(pads: &[Block], blocks: usize, width: usize, out: &mut [u
         }
     }
     match width {
-        64 => out.iter_mut().zip(pads.chunks_exact(blocks)).for_each(|(w, p)| *w ^= p[0].0 as u64),
+        64 => out
+            .iter_mut()
+            .zip(pads.chunks_exact(blocks))
+            .for_each(|(w, p)| *w ^= p[0].0 as u64),
         128.. => {
-            let vectors = out.chunks_exact_mut(width / 64).zip(pads.chunks_exact(blocks));
+            let vectors = out
+                .chunks_exact_mut(width / 64)
+                .zip(pads.chunks_exact(blocks));
             for (vector, pad) in vectors {
                 for (words, block) in vector.chunks_exact_mut(2).zip(pad) {
                     words[0] ^= block.0 as u64;
@@ -186,7 +206,9 @@ fn double_wide(
     out: &mut [u64],
 ) {
     let rows = e.chunks_exact(words).zip(fold.chunks_exact(words));
-    let rows = rows.zip(received.chunks_exact(words)).zip(out.chunks_exact_mut(2 * words));
+    let rows = rows
+        .zip(received.chunks_exact(words))
+        .zip(out.chunks_exact_mut(2 * words));
     for (i, (((e, fold), received), out)) in rows.enumerate() {
         let chosen = (bits[i / 64] >> (i % 64) & 1).wrapping_neg();
         let (low, high) = out.split_at_mut(words);

@@ -49,7 +49,9 @@ const LABEL: Label = Label::new("lut/doubling");
 /// What doubling sends and consumes for a batch.
 pub(crate) fn cost(log_entries: u32, index: Index, batch: usize) -> Cost {
     let layout = Layout::new(log_entries, index);
-    let vectors: u64 = (1..log_entries).map(|i| 8 * (batch << i).div_ceil(8) as u64).sum();
+    let vectors: u64 = (1..log_entries)
+        .map(|i| 8 * (batch << i).div_ceil(8) as u64)
+        .sum();
     let ots = u64::from(log_entries - 1) * batch as u64;
     Cost {
         client_bits: vectors + 8 * layout.bytes(batch) as u64,
@@ -63,7 +65,11 @@ pub(crate) fn cost(log_entries: u32, index: Index, batch: usize) -> Cost {
 /// Lookups a frame: as many as keep a step's working set in the second-level cache; a multiple of
 /// 64, so that chunks start at whole words. An agreement parameter.
 const fn chunk(log_entries: u32) -> usize {
-    if log_entries <= 7 { 8192 } else { 1 << (20 - log_entries) }
+    if log_entries <= 7 {
+        8192
+    } else {
+        1 << (20 - log_entries)
+    }
 }
 
 fn plan(log_entries: u32, index: Index, batch: usize) -> Plan {
@@ -71,17 +77,21 @@ fn plan(log_entries: u32, index: Index, batch: usize) -> Plan {
     let widest = (chunk << (log_entries - 1)).div_ceil(8);
     let products = Layout::new(log_entries, index).bytes(chunk);
     let steps = log_entries as usize - 1;
-    Plan { batch, chunk, steps, largest_frame: widest + products }
+    Plan {
+        batch,
+        chunk,
+        steps,
+        largest_frame: widest + products,
+    }
 }
 
-/// What one step needs for the whole batch, as batches of vectors of `2^i` bits.
+/// What step `i` needs for the whole batch, and what comes of it.
+///
+/// Before the step, `data` holds for each chunk, one after the other, `r_0 ⊕ r_1` of the OTs sent, and `r_0` of the OTs sent
+/// ⊕ the pads received, as batches of vectors of `2^i` bits. The step replaces them by the vectors of `2^(i+1)`
+/// bits: memory touched for the first time is the dearest of all, so there is to be little of it.
 struct Level {
-    /// Own share of the vectors before the step; the last level's, after all steps.
-    e: Zeroizing<Vec<u64>>,
-    /// `r_0 ⊕ r_1` of the OTs sent.
-    mask: Zeroizing<Vec<u64>>,
-    /// `r_0` of the OTs sent ⊕ the pads received.
-    fold: Zeroizing<Vec<u64>>,
+    data: Zeroizing<Vec<u64>>,
     /// Own bits `b_i`, one a lookup.
     bits: Zeroizing<Vec<u64>>,
 }
@@ -94,29 +104,40 @@ pub(crate) struct Doubling {
     batch: usize,
     layout: Layout,
     position: Position,
-    /// Levels `i = 0 … k`. Level 0 has only its bits, level `k` only its vectors.
+    /// Levels `i = 0 … k − 1`. At level 0 there is no step: `data` is the vectors of two bits.
     levels: Vec<Level>,
-    received: Vec<u64>,
+    received: Zeroizing<Vec<u64>>,
+    fold: Zeroizing<Vec<u64>>,
 }
 
 fn zeros<T: Clone + Default + Zeroize>(len: usize) -> Zeroizing<Vec<T>> {
     Zeroizing::new(vec![T::default(); len])
 }
 
-/// Words of level `i` that belong to some lookups.
-fn words(i: u32, lookups: &Range<usize>) -> Range<usize> {
-    let start = lanes::words(lookups.start, 1 << i);
-    start..start + lanes::words(lookups.len(), 1 << i)
+/// Where the bits of some lookups are.
+fn bits_at(lookups: &Range<usize>) -> Range<usize> {
+    lookups.start / 64..lookups.end.div_ceil(64)
+}
+
+/// Where the vectors that come of level `i` are.
+fn vectors_at(i: u32, lookups: &Range<usize>) -> Range<usize> {
+    let start = lanes::words(lookups.start, 2 << i);
+    start..start + lanes::words(lookups.len(), 2 << i)
+}
+
+/// Where the masks of level `i` are, and then the folds.
+fn pads_at(i: u32, lookups: &Range<usize>) -> (Range<usize>, Range<usize>) {
+    let start = lanes::words(lookups.start, 2 << i);
+    let len = lanes::words(lookups.len(), 1 << i);
+    (start..start + len, start + len..start + 2 * len)
 }
 
 impl Doubling {
     /// Starts a batch: draws what is not drawn by OTs.
     pub fn new(role: Role, log_entries: u32, index: Index, batch: usize, prg: &mut Prg) -> Self {
-        let level = |i: u32| {
-            let vectors = if i == 0 { 0 } else { lanes::words(batch, 1 << i) };
-            let masks = if i == log_entries { 0 } else { vectors };
-            let bits = if i == log_entries { 0 } else { lanes::words(batch, 1) };
-            Level { e: zeros(vectors), mask: zeros(masks), fold: zeros(masks), bits: zeros(bits) }
+        let level = |i: u32| Level {
+            data: zeros(2 * lanes::words(batch, 1 << i)),
+            bits: zeros(lanes::words(batch, 1)),
         };
         let mut party = Self {
             role,
@@ -125,8 +146,9 @@ impl Doubling {
             batch,
             layout: Layout::new(log_entries, index),
             position: Position::new(role, log_entries, index, batch),
-            levels: (0..=log_entries).map(level).collect(),
-            received: Vec::new(),
+            levels: (0..log_entries).map(level).collect(),
+            received: zeros(0),
+            fold: zeros(0),
         };
         // The server's b_0 is the choice of an OT where there is one for it.
         if role == Role::Client || !party.layout.any() {
@@ -141,13 +163,17 @@ impl Doubling {
     /// Draws the random OTs of one direction, and keeps what is needed of them.
     pub fn draw(&mut self, ch: &mut Channel, ot: &mut Ot, sender: Role) -> Result<(), LutError> {
         let products = sender == Role::Client && self.layout.any();
-        let widest = chunk(self.log_entries).min(self.batch) * self.width(self.log_entries - 1, products);
+        let widest =
+            chunk(self.log_entries).min(self.batch) * self.width(self.log_entries - 1, products);
         let (mut zero, mut one) = (zeros(widest), zeros(widest));
         let mut choices = zeros(chunk(self.log_entries).min(self.batch));
         for lookups in ranges(self.batch, chunk(self.log_entries)) {
             for i in u32::from(!products)..self.log_entries {
                 let width = self.width(i, products);
-                let (zero, one) = (&mut zero[..lookups.len() * width], &mut one[..lookups.len() * width]);
+                let (zero, one) = (
+                    &mut zero[..lookups.len() * width],
+                    &mut one[..lookups.len() * width],
+                );
                 if self.role == sender {
                     ot.send_random(ch, width, zero, one)?;
                     self.keep_sent(i, lookups.clone(), width, zero, one);
@@ -163,12 +189,16 @@ impl Doubling {
 
     /// Blocks of a pad of level `i`: for the vector, then for the product.
     fn width(&self, i: u32, products: bool) -> usize {
-        let product = if products { self.layout.bits(i) as usize } else { 0 };
+        let product = if products {
+            self.layout.bits(i) as usize
+        } else {
+            0
+        };
         (vector_bits(i) + product).div_ceil(128)
     }
 
     fn set_bits(&mut self, i: u32, lookups: Range<usize>, bits: &[u8]) {
-        lanes::pack_bits(bits, &mut self.levels[i as usize].bits[words(0, &lookups)]);
+        lanes::pack_bits(bits, &mut self.levels[i as usize].bits[bits_at(&lookups)]);
         self.position.set_bits(i, lookups, bits);
     }
 
@@ -181,13 +211,17 @@ impl Doubling {
         one: &mut [Block],
     ) {
         if self.role == Role::Client && self.layout.bits(i) > 0 {
-            self.position.keep_sent(i, lookups.clone(), vector_bits(i), (zero, one), width);
+            self.position
+                .keep_sent(i, lookups.clone(), vector_bits(i), (zero, one), width);
         }
         if i > 0 {
-            let level = &mut self.levels[i as usize];
-            lanes::xor_pads(zero, width, 1 << i, &mut level.fold[words(i, &lookups)]);
-            one.iter_mut().zip(zero).for_each(|(one, &zero)| *one ^= zero);
-            lanes::xor_pads(one, width, 1 << i, &mut level.mask[words(i, &lookups)]);
+            let data = &mut self.levels[i as usize].data;
+            let (masks, folds) = pads_at(i, &lookups);
+            lanes::xor_pads(zero, width, 1 << i, &mut data[folds]);
+            one.iter_mut()
+                .zip(zero)
+                .for_each(|(one, &zero)| *one ^= zero);
+            lanes::xor_pads(one, width, 1 << i, &mut data[masks]);
         }
     }
 
@@ -202,44 +236,46 @@ impl Doubling {
     ) {
         self.set_bits(i, lookups.clone(), choices);
         if products && self.layout.bits(i) > 0 {
-            self.position.keep_received(i, lookups.clone(), vector_bits(i), pads, width);
+            self.position
+                .keep_received(i, lookups.clone(), vector_bits(i), pads, width);
         }
         if i > 0 {
-            let fold = &mut self.levels[i as usize].fold[words(i, &lookups)];
-            lanes::xor_pads(pads, width, 1 << i, fold);
+            let (_, folds) = pads_at(i, &lookups);
+            lanes::xor_pads(
+                pads,
+                width,
+                1 << i,
+                &mut self.levels[i as usize].data[folds],
+            );
         }
     }
 
     /// Runs the steps: all talking but the OTs.
     pub fn run(mut self, ch: &mut Channel) -> Result<OneHots, LutError> {
-        for lookups in ranges(self.batch, chunk(self.log_entries)) {
-            let [zeroth, first, ..] = self.levels.as_mut_slice() else {
-                unreachable!("k ≥ 1, so levels 0 and 1 are there")
-            };
-            let e = &mut first.e[words(1, &lookups)];
-            let flip = self.role == Role::Client;
-            lanes::start(&zeroth.bits[words(0, &lookups)], flip, e, lookups.len());
-        }
+        let flip = self.role == Role::Client;
+        let Level { data, bits } = &mut self.levels[0];
+        let e = &mut data[..lanes::words(self.batch, 2)];
+        lanes::start(bits, flip, e, self.batch);
         let plan = plan(self.log_entries, self.index, self.batch);
         exchange(ch, &plan, &mut self)?;
         Ok(self.finish())
     }
 
     fn finish(mut self) -> OneHots {
-        let packed = std::mem::take(&mut self.levels[self.log_entries as usize].e);
+        let last = self.log_entries - 1;
+        let mut packed = std::mem::take(&mut self.levels[last as usize].data);
         let rows = if self.log_entries < 6 {
             let mut rows = zeros(self.batch * row_words(self.log_entries));
             for lookups in ranges(self.batch, chunk(self.log_entries)) {
-                let packed = &packed[words(self.log_entries, &lookups)];
+                let packed = &packed[vectors_at(last, &lookups)];
                 lanes::unpack(1 << self.log_entries, packed, &mut rows[lookups]);
             }
             rows
         } else {
+            packed.truncate(self.batch * row_words(self.log_entries));
             packed
         };
-        let positions = self.position.finish();
-        self.received.zeroize();
-        OneHots::new(self.log_entries, self.index, rows, positions)
+        OneHots::new(self.log_entries, self.index, rows, self.position.finish())
     }
 }
 
@@ -255,15 +291,19 @@ impl Steps for Doubling {
 
     fn incoming(&self, step: usize, count: usize) -> usize {
         let products = step == 0 && self.role == Role::Server;
-        let products = if products { self.layout.bytes(count) } else { 0 };
+        let products = if products {
+            self.layout.bytes(count)
+        } else {
+            0
+        };
         (count << (step + 1)).div_ceil(8) + products
     }
 
     fn make(&mut self, step: usize, lookups: Range<usize>, frame: &mut Vec<u8>) {
         let i = step as u32 + 1;
-        let level = &self.levels[i as usize];
-        let at = words(i, &lookups);
-        let masked = level.e[at.clone()].iter().zip(&level.mask[at]).map(|(&e, &m)| e ^ m);
+        let e = &self.levels[step].data[vectors_at(step as u32, &lookups)];
+        let masks = &self.levels[i as usize].data[pads_at(i, &lookups).0];
+        let masked = e.iter().zip(masks).map(|(&e, &mask)| e ^ mask);
         append_words(masked, (lookups.len() << i).div_ceil(8), frame);
         if step == 0 && self.role == Role::Client && self.layout.any() {
             self.position.make(lookups, frame);
@@ -277,14 +317,22 @@ impl Steps for Doubling {
             self.position.take(lookups.clone(), products);
         }
         read_words(vectors, &mut self.received);
-        let (level, next) = self.levels.split_at_mut(i as usize + 1);
-        let (level, next) = (&mut level[i as usize], &mut next[0].e[words(i + 1, &lookups)]);
-        let at = words(i, &lookups);
-        let bits = &level.bits[words(0, &lookups)];
-        lanes::double(1 << i, &level.e[at.clone()], bits, &level.fold[at], &self.received, next);
+        let (before, level) = self.levels.split_at_mut(i as usize);
+        let (before, level) = (&mut before[step], &mut level[0]);
+        self.fold.clear();
+        self.fold
+            .extend_from_slice(&level.data[pads_at(i, &lookups).1]);
+        lanes::double(
+            1 << i,
+            &before.data[vectors_at(step as u32, &lookups)],
+            &level.bits[bits_at(&lookups)],
+            &self.fold,
+            &self.received,
+            &mut level.data[vectors_at(i, &lookups)],
+        );
         if lookups.end == self.batch {
-            // The last frame of this step, whose own frames have all left: free its memory.
-            *level = Level { e: zeros(0), mask: zeros(0), fold: zeros(0), bits: zeros(0) };
+            // The last chunk of this step: what it started from is used up.
+            before.data = zeros(0);
         }
     }
 }

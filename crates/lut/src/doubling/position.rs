@@ -13,8 +13,8 @@ use zeroize::Zeroizing;
 use super::zeros;
 use crate::Index;
 
-/// The layout of the client's message: the product of `i = 0` (`k − 1` bits), then the others as fields
-/// of one word (at most 55 bits), each packed over the lookups of the frame.
+/// The layout of the client's message: the products as fields of one word a lookup (of two if they have more
+/// than 64 bits), each word packed over the lookups of the frame.
 #[derive(Clone, Copy)]
 pub(super) struct Layout {
     log_entries: u32,
@@ -39,19 +39,36 @@ impl Layout {
         self.bits(0) > 0
     }
 
-    /// Where field `i` starts in its word.
-    fn offset(self, i: u32) -> u32 {
-        (1..i).map(|i| self.bits(i)).sum()
+    /// The products of a word.
+    fn fields(self, word: usize) -> Range<u32> {
+        let all = self.log_entries.saturating_sub(1);
+        let first = if (0..all).map(|i| self.bits(i)).sum::<u32>() <= 64 {
+            all
+        } else {
+            1
+        };
+        if word == 0 { 0..first } else { first..all }
     }
 
-    /// Bits of all fields `i ≥ 1`.
-    fn rest(self) -> u32 {
-        self.offset(self.log_entries)
+    /// The word that product `i` is a field of, and where it starts there.
+    fn place(self, i: u32) -> (usize, u32) {
+        let word = usize::from(!self.fields(0).contains(&i));
+        (
+            word,
+            (self.fields(word).start..i).map(|i| self.bits(i)).sum(),
+        )
+    }
+
+    /// Bits of a word; zero if it is not used.
+    fn word_bits(self, word: usize) -> u32 {
+        self.fields(word).map(|i| self.bits(i)).sum()
     }
 
     /// Bytes of the message for `count` lookups.
     pub fn bytes(self, count: usize) -> usize {
-        pack::packed_len(count, self.bits(0)) + pack::packed_len(count, self.rest())
+        (0..2)
+            .map(|word| pack::packed_len(count, self.word_bits(word)))
+            .sum()
     }
 }
 
@@ -61,11 +78,10 @@ pub(super) struct Position {
     role: Role,
     /// `Σ 2^i b_i` of the own bits.
     bits: Zeroizing<Vec<u16>>,
-    /// Own additive share of `r`, as far as it is known.
-    sum: Zeroizing<Vec<u16>>,
-    /// Client: its messages, `p_0 − p_1 + b_C,i`, of `i = 0` and of the fields.
-    first: Zeroizing<Vec<u64>>,
-    rest: Zeroizing<Vec<u64>>,
+    /// The products' part in the own additive share of `r`.
+    products: Zeroizing<Vec<u16>>,
+    /// Client: its messages, `p_0 − p_1 + b_C,i`, word by word.
+    messages: [Zeroizing<Vec<u64>>; 2],
 }
 
 /// A pad's bits from bit `start` on, at least 64 of them or up to the end of their block.
@@ -76,15 +92,16 @@ fn bits_from(pad: &[Block], start: usize) -> u64 {
 impl Position {
     pub fn new(role: Role, log_entries: u32, index: Index, batch: usize) -> Self {
         let layout = Layout::new(log_entries, index);
-        let sums = if index == Index::Arithmetic { batch } else { 0 };
-        let messages = if layout.any() && role == Role::Client { batch } else { 0 };
+        let messages = |word| {
+            let used = role == Role::Client && layout.word_bits(word) > 0;
+            zeros(if used { batch } else { 0 })
+        };
         Self {
             layout,
             role,
             bits: zeros(batch),
-            sum: zeros(sums),
-            first: zeros(messages),
-            rest: zeros(messages),
+            products: zeros(if layout.any() { batch } else { 0 }),
+            messages: [messages(0), messages(1)],
         }
     }
 
@@ -93,11 +110,6 @@ impl Position {
         for (all, &b) in self.bits[lookups.clone()].iter_mut().zip(bits) {
             *all |= u16::from(b) << i;
         }
-        if self.layout.index == Index::Arithmetic {
-            for (sum, &b) in self.sum[lookups.clone()].iter_mut().zip(bits) {
-                *sum = sum.wrapping_add(u16::from(b) << i);
-            }
-        }
         if self.role == Role::Client && self.layout.bits(i) > 0 {
             self.add_to_message(i, lookups, bits.iter().map(|&b| u64::from(b)));
         }
@@ -105,12 +117,11 @@ impl Position {
 
     /// Adds to the messages of product `i`, in their rings.
     fn add_to_message(&mut self, i: u32, lookups: Range<usize>, values: impl Iterator<Item = u64>) {
-        let field = mask(self.layout.bits(i));
-        let offset = self.layout.offset(i);
-        let messages = if i == 0 { &mut self.first } else { &mut self.rest };
-        for (message, value) in messages[lookups].iter_mut().zip(values) {
-            let sum = (*message >> offset).wrapping_add(value) & field;
-            *message = *message & !(field << offset) | sum << offset;
+        let (word, start) = self.layout.place(i);
+        let field = mask(self.layout.bits(i)) << start;
+        for (message, value) in self.messages[word][lookups].iter_mut().zip(values) {
+            let sum = message.wrapping_add(value << start);
+            *message ^= (*message ^ sum) & field;
         }
     }
 
@@ -130,7 +141,7 @@ impl Position {
             .map(|(zero, one)| bits_from(zero, start).wrapping_sub(bits_from(one, start)));
         self.add_to_message(i, lookups.clone(), difference);
         // A share −p_0 of the product is a share 2^(i+1)·p_0 of r.
-        for (sum, zero) in self.sum[lookups].iter_mut().zip(zero) {
+        for (sum, zero) in self.products[lookups].iter_mut().zip(zero) {
             *sum = sum.wrapping_add((bits_from(zero, start) as u16) << (i + 1));
         }
     }
@@ -144,51 +155,55 @@ impl Position {
         pads: &[Block],
         width: usize,
     ) {
-        for (sum, pad) in self.sum[lookups].iter_mut().zip(pads.chunks_exact(width)) {
+        for (sum, pad) in self.products[lookups]
+            .iter_mut()
+            .zip(pads.chunks_exact(width))
+        {
             *sum = sum.wrapping_sub((bits_from(pad, start) as u16) << (i + 1));
         }
     }
 
     /// Client: appends the messages of some lookups.
     pub fn make(&self, lookups: Range<usize>, frame: &mut Vec<u8>) {
-        pack::pack_append(&self.first[lookups.clone()], self.layout.bits(0), frame);
-        if self.layout.rest() > 0 {
-            pack::pack_append(&self.rest[lookups], self.layout.rest(), frame);
+        for (word, messages) in self.messages.iter().enumerate() {
+            let bits = self.layout.word_bits(word);
+            if bits > 0 {
+                pack::pack_append(&messages[lookups.clone()], bits, frame);
+            }
         }
     }
 
-    /// Server: takes in the client's messages for some lookups.
-    pub fn take(&mut self, lookups: Range<usize>, frame: &[u8]) {
+    /// Server: takes in the client's messages for some lookups: `b_S·message` of its shares of the products.
+    pub fn take(&mut self, lookups: Range<usize>, mut frame: &[u8]) {
         let layout = self.layout;
-        let (first, rest) = frame.split_at(pack::packed_len(lookups.len(), layout.bits(0)));
         let mut messages = zeros(lookups.len());
-        pack::unpack_into(first, layout.bits(0), &mut messages);
-        self.add_chosen(lookups.clone(), 0..1, &messages);
-        if layout.rest() > 0 {
-            pack::unpack_into(rest, layout.rest(), &mut messages);
-            self.add_chosen(lookups, 1..layout.log_entries - 1, &messages);
-        }
-    }
-
-    /// Server: the part `b_S·message` of its shares of the products `range`.
-    fn add_chosen(&mut self, lookups: Range<usize>, range: Range<u32>, messages: &[u64]) {
-        let layout = self.layout;
-        let shares = self.bits[lookups.clone()].iter().zip(&mut self.sum[lookups]);
-        for ((&bits, sum), &message) in shares.zip(messages) {
-            for i in range.clone() {
-                let chosen = (bits >> i & 1).wrapping_neg();
-                let product = (message >> layout.offset(i)) as u16 & mask(layout.bits(i)) as u16;
-                *sum = sum.wrapping_sub((product & chosen) << (i + 1));
+        for word in 0..2 {
+            let (packed, rest) =
+                frame.split_at(pack::packed_len(lookups.len(), layout.word_bits(word)));
+            frame = rest;
+            if packed.is_empty() {
+                continue;
+            }
+            pack::unpack_into(packed, layout.word_bits(word), &mut messages);
+            for i in layout.fields(word) {
+                let (field, (_, start)) = (mask(layout.bits(i)) as u16, layout.place(i));
+                let sums = self.bits[lookups.clone()]
+                    .iter()
+                    .zip(&mut self.products[lookups.clone()]);
+                for ((&bits, sum), &message) in sums.zip(messages.iter()) {
+                    let chosen = (bits >> i & 1).wrapping_neg() & field;
+                    *sum = sum.wrapping_sub(((message >> start) as u16 & chosen) << (i + 1));
+                }
             }
         }
     }
 
     /// The shares of `r`, to be reduced mod `n`.
-    pub fn finish(self) -> Zeroizing<Vec<u16>> {
-        match self.layout.index {
-            Index::Arithmetic => self.sum,
-            Index::Boolean => self.bits,
+    pub fn finish(mut self) -> Zeroizing<Vec<u16>> {
+        for (bits, &products) in self.bits.iter_mut().zip(self.products.iter()) {
+            *bits = bits.wrapping_add(products);
         }
+        self.bits
     }
 }
 
@@ -197,11 +212,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fields_fill_one_word() {
+    fn the_fields_fill_at_most_two_words() {
         for k in 1..=crate::MAX_LOG_ENTRIES {
             let layout = Layout::new(k, Index::Arithmetic);
-            assert_eq!(layout.bits(0) + layout.rest(), k * (k - 1) / 2);
-            assert!(layout.rest() <= 55);
+            let bits = [layout.word_bits(0), layout.word_bits(1)];
+            assert_eq!(bits[0] + bits[1], k * (k - 1) / 2);
+            assert!(bits.into_iter().all(|bits| bits <= 64));
+            assert_eq!(bits[1] > 0, k == 12);
+            let mut filled = [0, 0];
+            for i in 0..k - 1 {
+                let (word, start) = layout.place(i);
+                assert_eq!(start, filled[word]);
+                filled[word] += layout.bits(i);
+            }
+            assert_eq!(filled, bits);
             assert_eq!(Layout::new(k, Index::Boolean).bytes(100), 0);
         }
     }

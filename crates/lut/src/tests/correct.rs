@@ -6,8 +6,9 @@ use super::*;
 fn exhaustive(log_entries: u32, widths: &[u32]) {
     let n = 1u64 << log_entries;
     let repeats = 1 + 64 / n;
-    let pairs: Vec<(u64, u64)> =
-        (0..repeats).flat_map(|_| (0..n * n).map(|p| (p / n, p % n))).collect();
+    let pairs: Vec<(u64, u64)> = (0..repeats)
+        .flat_map(|_| (0..n * n).map(|p| (p / n, p % n)))
+        .collect();
     let (client, server): (Vec<u64>, Vec<u64>) = pairs.into_iter().unzip();
     for case in cases(log_entries, widths) {
         case.check(&client, &server, 7);
@@ -40,9 +41,16 @@ fn exhaustive_16_entries() {
 
 #[test]
 fn larger_tables() {
-    for (log_entries, batch) in
-        [(5, 300), (6, 300), (7, 200), (8, 300), (9, 100), (10, 65), (11, 33), (12, 17)]
-    {
+    for (log_entries, batch) in [
+        (5, 300),
+        (6, 300),
+        (7, 200),
+        (8, 300),
+        (9, 100),
+        (10, 65),
+        (11, 33),
+        (12, 17),
+    ] {
         let client = random_index(log_entries, batch, 1);
         let server = random_index(log_entries, batch, 2);
         for case in cases(log_entries, &[64, 37]) {
@@ -86,7 +94,11 @@ fn shares_count_modulo_the_number_of_entries() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let shape = |output| Shape { log_entries: 3, index: Index::Arithmetic, output };
+    let shape = |output| Shape {
+        log_entries: 3,
+        index: Index::Arithmetic,
+        output,
+    };
     let good = words(3, &[8], 1);
     let refused = |output, batch, check: &(dyn Fn(Lookups, &mut Channel) -> LutError + Sync)| {
         let (mut a, mut b) = ideal_pair(1);
@@ -103,49 +115,105 @@ fn what_does_not_fit_is_refused() {
         a
     };
     let never = |_: Lookups, _: &mut Channel| unreachable!();
-    assert!(matches!(refused(Output::word(8), 0, &never), LutError::EmptyBatch));
-    assert!(matches!(refused(Output::word(65), 1, &never), LutError::Bits { got: 65 }));
+    assert!(matches!(
+        refused(Output::word(8), 0, &never),
+        LutError::EmptyBatch
+    ));
+    assert!(matches!(
+        refused(Output::word(65), 1, &never),
+        LutError::Bits { got: 65 }
+    ));
     let none = Output::Arithmetic { words: vec![] };
-    assert!(matches!(refused(none, 1, &never), LutError::TableCount { expected: 1, got: 0 }));
+    assert!(matches!(
+        refused(none, 1, &never),
+        LutError::TableCount {
+            expected: 1,
+            got: 0
+        }
+    ));
     let run = |output, index: &'static [u64], tables: Vec<Table>| {
-        refused(output, 2, &move |p, ch| p.lookup(ch, index, &tables).unwrap_err())
+        refused(output, 2, &move |p, ch| {
+            p.lookup(ch, index, &tables).unwrap_err()
+        })
     };
     let word = || Output::word(8);
     assert!(matches!(
         run(word(), &[1], good.clone()),
-        LutError::BatchLength { expected: 2, got: 1 }
+        LutError::BatchLength {
+            expected: 2,
+            got: 1
+        }
     ));
     assert!(matches!(
         run(word(), &[1, 2], vec![]),
-        LutError::TableCount { expected: 1, got: 0 }
+        LutError::TableCount {
+            expected: 1,
+            got: 0
+        }
     ));
     assert!(matches!(
         run(word(), &[1, 2], words(3, &[9], 1)),
-        LutError::TableBits { table: 0, expected: 8, got: 9 }
+        LutError::TableBits {
+            table: 0,
+            expected: 8,
+            got: 9
+        }
     ));
     assert!(matches!(
         run(word(), &[1, 2], words(4, &[8], 1)),
-        LutError::TableEntries { table: 0, expected: 8, got: 16 }
+        LutError::TableEntries {
+            table: 0,
+            expected: 8,
+            got: 16
+        }
     ));
-    assert!(matches!(run(Output::Xor, &[1, 2], good.clone()), LutError::OutputKind { .. }));
-    let xor = refused(word(), 2, &|p, ch| p.lookup_xor(ch, &[1, 2], &good).unwrap_err());
+    assert!(matches!(
+        run(Output::Xor, &[1, 2], good.clone()),
+        LutError::OutputKind { .. }
+    ));
+    let xor = refused(word(), 2, &|p, ch| {
+        p.lookup_xor(ch, &[1, 2], &good).unwrap_err()
+    });
     assert!(matches!(xor, LutError::OutputKind { .. }));
-    let none = refused(Output::Xor, 2, &|p, ch| p.lookup_bits(ch, &[1, 2], &[]).unwrap_err());
+    let none = refused(Output::Xor, 2, &|p, ch| {
+        p.lookup_bits(ch, &[1, 2], &[]).unwrap_err()
+    });
     assert!(matches!(none, LutError::TableCount { .. }));
 }
 
 #[test]
 fn tables_are_checked() {
-    assert!(matches!(Table::new(8, vec![0; 6]), Err(LutError::Entries { got: 6 })));
-    assert!(matches!(Table::new(8, vec![0; 1]), Err(LutError::Entries { got: 1 })));
-    assert!(matches!(Table::new(8, vec![0; 8192]), Err(LutError::Entries { got: 8192 })));
-    assert!(matches!(Table::new(0, vec![0; 2]), Err(LutError::Bits { got: 0 })));
+    assert!(matches!(
+        Table::new(8, vec![0; 6]),
+        Err(LutError::Entries { got: 6 })
+    ));
+    assert!(matches!(
+        Table::new(8, vec![0; 1]),
+        Err(LutError::Entries { got: 1 })
+    ));
+    assert!(matches!(
+        Table::new(8, vec![0; 8192]),
+        Err(LutError::Entries { got: 8192 })
+    ));
+    assert!(matches!(
+        Table::new(0, vec![0; 2]),
+        Err(LutError::Bits { got: 0 })
+    ));
     assert!(matches!(
         Table::new(4, vec![15, 16]),
-        Err(LutError::EntryTooWide { position: 1, bits: 4 })
+        Err(LutError::EntryTooWide {
+            position: 1,
+            bits: 4
+        })
     ));
-    assert!(matches!(Table::from_fn(13, 4, |i| i), Err(LutError::LogEntries { got: 13 })));
-    assert_eq!(Table::from_fn(3, 2, |i| i).unwrap().entries(), [0, 1, 2, 3, 0, 1, 2, 3]);
+    assert!(matches!(
+        Table::from_fn(13, 4, |i| i),
+        Err(LutError::LogEntries { got: 13 })
+    ));
+    assert_eq!(
+        Table::from_fn(3, 2, |i| i).unwrap().entries(),
+        [0, 1, 2, 3, 0, 1, 2, 3]
+    );
     assert!(BitTable::from_fn(0, |_| true).is_err());
     assert!(BitTable::new(BitVec::zeros(12)).is_err());
     assert_eq!("splut".parse::<Protocol>().unwrap(), Protocol::SpLut);

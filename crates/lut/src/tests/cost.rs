@@ -7,21 +7,41 @@ fn check(case: &Case, batch: usize) {
     let server = random_index(case.log_entries, batch, 2);
     let run = case.run(&client, &server, 9);
     let cost = case.cost(batch);
-    for (phase, cost) in [(Phase::Preprocessing, cost.prep), (Phase::Online, cost.online)] {
+    for (phase, cost) in [
+        (Phase::Preprocessing, cost.prep),
+        (Phase::Online, cost.online),
+    ] {
         let [client, server] = run.meters.each_ref().map(|m| m.phase(phase));
-        assert_eq!(client.sent * 8, cost.client_bits, "client, {phase:?}, {batch} of {case:?}");
-        assert_eq!(server.sent * 8, cost.server_bits, "server, {phase:?}, {batch} of {case:?}");
+        assert_eq!(
+            client.sent * 8,
+            cost.client_bits,
+            "client, {phase:?}, {batch} of {case:?}"
+        );
+        assert_eq!(
+            server.sent * 8,
+            cost.server_bits,
+            "server, {phase:?}, {batch} of {case:?}"
+        );
         assert_eq!(client.received, server.sent);
         assert_eq!(server.received, client.sent);
         let rounds = client.rounds.max(server.rounds);
-        assert_eq!(rounds, cost.rounds, "rounds, {phase:?}, {batch} of {case:?}");
+        assert_eq!(
+            rounds, cost.rounds,
+            "rounds, {phase:?}, {batch} of {case:?}"
+        );
     }
     let stats = run.ots.each_ref().map(Ot::stats);
     let total = cost.prep.cots_client + cost.online.cots_client;
-    assert_eq!(stats[0].consumed_send, total, "client's OTs, {batch} of {case:?}");
+    assert_eq!(
+        stats[0].consumed_send, total,
+        "client's OTs, {batch} of {case:?}"
+    );
     assert_eq!(stats[1].consumed_recv, total);
     let total = cost.prep.cots_server + cost.online.cots_server;
-    assert_eq!(stats[1].consumed_send, total, "server's OTs, {batch} of {case:?}");
+    assert_eq!(
+        stats[1].consumed_send, total,
+        "server's OTs, {batch} of {case:?}"
+    );
     assert_eq!(stats[0].consumed_recv, total);
 }
 
@@ -48,13 +68,23 @@ fn cost_is_what_the_meter_counts() {
 fn headline_costs() {
     const BATCH: u64 = 100_000;
     let cost = |generator, log_entries, output| {
-        let shape = Shape { log_entries, index: Index::Arithmetic, output };
+        let shape = Shape {
+            log_entries,
+            index: Index::Arithmetic,
+            output,
+        };
         let cost = Lookups::cost(generator, &shape, BATCH as usize);
         [cost.prep.bits() / BATCH, cost.online.bits() / BATCH]
     };
     use crate::Generator::{Doubling, Rotation};
-    assert_eq!(cost(Rotation, 8, Output::word(64)), [128 * 7 + 256 + 2, 16 + 126]);
-    assert_eq!(cost(Doubling, 8, Output::word(64)), [508 + 28 + 2, 16 + 126]);
+    assert_eq!(
+        cost(Rotation, 8, Output::word(64)),
+        [128 * 7 + 256 + 2, 16 + 126]
+    );
+    assert_eq!(
+        cost(Doubling, 8, Output::word(64)),
+        [508 + 28 + 2, 16 + 126]
+    );
     assert_eq!(cost(Doubling, 4, Output::Xor), [28 + 6, 8]);
     assert_eq!(cost(Doubling, 2, Output::Xor), [4 + 1, 4]);
     assert_eq!(cost(Doubling, 8, Output::word(1)), [508 + 28, 16]);
@@ -66,9 +96,15 @@ fn headline_costs() {
 /// Beyond what may be in flight a party waits, and the cost function knows.
 #[test]
 fn rounds_of_huge_batches() {
-    let shape = |log_entries| Shape { log_entries, index: Index::Arithmetic, output: Output::Xor };
+    let shape = |log_entries| Shape {
+        log_entries,
+        index: Index::Arithmetic,
+        output: Output::Xor,
+    };
     let rounds = |log_entries, batch| {
-        Lookups::cost(crate::Generator::Doubling, &shape(log_entries), batch).prep.rounds
+        Lookups::cost(crate::Generator::Doubling, &shape(log_entries), batch)
+            .prep
+            .rounds
     };
     assert_eq!(rounds(8, 1_000_000), 7);
     assert_eq!(rounds(12, 100_000), 11);

@@ -10,7 +10,10 @@ use super::*;
 fn recorded(case: &Case, batch: usize) -> [(Role, Vec<u8>); 2] {
     let index = random_index(case.log_entries, batch, 1);
     let transcript = case.run(&index, &index, 21).transcript;
-    [(Role::Client, transcript.server_sent), (Role::Server, transcript.client_sent)]
+    [
+        (Role::Client, transcript.server_sent),
+        (Role::Server, transcript.client_sent),
+    ]
 }
 
 /// Runs one party against a script.

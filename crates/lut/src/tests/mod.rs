@@ -9,10 +9,10 @@ mod wire;
 use volvelle_net::testing::{Transcript, run_pair_recorded};
 use volvelle_net::{Channel, Meter, Phase, Role};
 use volvelle_ot::testing::ideal_pair;
-use volvelle_ot::{Cost, Ot, PhasedCost};
+use volvelle_ot::{Ot, PhasedCost};
 use volvelle_prim::{BitVec, Block, Prg, mask};
 
-use crate::{BitTable, Index, LutError, Lookups, Output, Protocol, Shape, SpLut, Table};
+use crate::{BitTable, Index, Lookups, LutError, Output, Protocol, Shape, SpLut, Table};
 
 /// What to look things up in.
 #[derive(Clone, Debug)]
@@ -25,9 +25,9 @@ enum Tables {
 impl Tables {
     fn output(&self) -> Output {
         match self {
-            Self::Additive(tables) => {
-                Output::Arithmetic { words: tables.iter().map(Table::bits).collect() }
-            }
+            Self::Additive(tables) => Output::Arithmetic {
+                words: tables.iter().map(Table::bits).collect(),
+            },
             Self::Xor(_) | Self::Bits(_) => Output::Xor,
         }
     }
@@ -110,9 +110,7 @@ impl Case {
             Some(generator) => Prepared::Lookups(Lookups::prepare_with(
                 ch, ot, generator, &shape, batch, &mut prg,
             )?),
-            None => {
-                Prepared::SpLut(SpLut::prepare_with(ch, ot, shape.log_entries, batch, prg)?)
-            }
+            None => Prepared::SpLut(SpLut::prepare_with(ch, ot, shape.log_entries, batch, prg)?),
         })
     }
 
@@ -127,7 +125,10 @@ impl Case {
             (Prepared::Lookups(p), Tables::Xor(tables)) => p.lookup_xor(ch, index, tables),
             (Prepared::Lookups(p), Tables::Bits(tables)) => {
                 let outputs = p.lookup_bits(ch, index, tables)?;
-                Ok(outputs.iter().map(|bits| bits.iter().map(u64::from).collect()).collect())
+                Ok(outputs
+                    .iter()
+                    .map(|bits| bits.iter().map(u64::from).collect())
+                    .collect())
             }
             (Prepared::SpLut(p), Tables::Additive(t)) => p.lookup(ch, self.index, index, t),
             (Prepared::SpLut(p), Tables::Xor(t)) => p.lookup_xor(ch, self.index, index, t),
@@ -163,7 +164,11 @@ impl Case {
             for (i, (&x, &y)) in client.iter().zip(server).enumerate() {
                 let at = self.index.join(x, y, self.log_entries);
                 let got = self.tables.join(t, a[t][i], b[t][i]);
-                assert_eq!(got, self.tables.entry(t, at), "{self:?} lookup {i} at {x}, {y}");
+                assert_eq!(
+                    got,
+                    self.tables.entry(t, at),
+                    "{self:?} lookup {i} at {x}, {y}"
+                );
             }
         }
     }
@@ -225,7 +230,12 @@ fn cases(log_entries: u32, widths: &[u32]) -> impl Iterator<Item = Case> {
                 .clone()
                 .into_iter()
                 .filter(move |t| !matches!((protocol, t), (Protocol::SpLut, Tables::Bits(_))))
-                .map(move |tables| Case { protocol, log_entries, index, tables })
+                .map(move |tables| Case {
+                    protocol,
+                    log_entries,
+                    index,
+                    tables,
+                })
         })
     })
 }

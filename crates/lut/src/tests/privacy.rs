@@ -7,7 +7,10 @@ fn chi_square(bytes: &[u8]) -> f64 {
     let mut counts = [0u32; 256];
     bytes.iter().for_each(|&b| counts[b as usize] += 1);
     let expected = bytes.len() as f64 / 256.0;
-    counts.iter().map(|&c| (f64::from(c) - expected).powi(2) / expected).sum()
+    counts
+        .iter()
+        .map(|&c| (f64::from(c) - expected).powi(2) / expected)
+        .sum()
 }
 
 /// Five standard deviations.
@@ -38,7 +41,10 @@ fn online_messages_are_uniform_whatever_the_input() {
             for input in [0, (1 << log_entries) - 3] {
                 for (seed, sent) in (0..).zip(payloads(&case, batch, input, input + 3)) {
                     let chi = chi_square(&sent);
-                    assert!(chi < BOUND, "χ² = {chi}, party {seed}, input {input}, {case:?}");
+                    assert!(
+                        chi < BOUND,
+                        "χ² = {chi}, party {seed}, input {input}, {case:?}"
+                    );
                 }
             }
         }
@@ -66,7 +72,12 @@ fn shares_of_outputs_are_uniform() {
     let batch = 65_536;
     for protocol in Protocol::ALL {
         let tables = Tables::Additive(vec![Table::from_fn(4, 8, |i| i).unwrap()]);
-        let case = Case { protocol, log_entries: 4, index: Index::Arithmetic, tables };
+        let case = Case {
+            protocol,
+            log_entries: 4,
+            index: Index::Arithmetic,
+            tables,
+        };
         let run = case.run(&vec![3; batch], &vec![4; batch], 5);
         for [shares] in run.outputs.map(|o| <[Vec<u64>; 1]>::try_from(o).unwrap()) {
             let bytes: Vec<u8> = shares.iter().map(|&s| s as u8).collect();

@@ -17,7 +17,11 @@ fn digest(case: &Case, batch: usize) -> String {
         }
         hash.update(b"|");
     }
-    hash.finalize().iter().take(8).map(|b| format!("{b:02x}")).collect()
+    hash.finalize()
+        .iter()
+        .take(8)
+        .map(|b| format!("{b:02x}"))
+        .collect()
 }
 
 #[test]
@@ -31,11 +35,19 @@ fn digests() {
                 Tables::Bits(_) => "bits",
             };
             let digest = digest(&case, 100);
-            got.push(format!("{} {} {log_entries} {kind} {digest}", case.protocol, case.index));
+            got.push(format!(
+                "{} {} {log_entries} {kind} {digest}",
+                case.protocol, case.index
+            ));
         }
     }
     let expected: Vec<&str> = include_str!("wire.txt").lines().collect();
-    assert_eq!(got, expected, "the wire format changed:\n{}", got.join("\n"));
+    assert_eq!(
+        got,
+        expected,
+        "the wire format changed:\n{}",
+        got.join("\n")
+    );
 }
 
 /// The two seeds decide everything.

@@ -15,7 +15,10 @@ fn check(plan: &GeluPlan, x: &[i64], seed: usize) {
         |ch, ot| Gelu::prepare(ch, ot, plan, x.len()),
         |ch, p, side| p.run(ch, side.words(&shares)),
     );
-    let got: Vec<i64> = add(ring, &c, &s).into_iter().map(|y| ring.to_signed(y)).collect();
+    let got: Vec<i64> = add(ring, &c, &s)
+        .into_iter()
+        .map(|y| ring.to_signed(y))
+        .collect();
     let expected: Vec<i64> = x.iter().map(|&x| gelu_plain_fixed(plan, x)).collect();
     assert_eq!(got, expected);
 }
@@ -38,10 +41,20 @@ fn errors(plan: &GeluPlan, low: f64, high: f64) -> (f64, f64) {
 #[test]
 fn error_against_f64() {
     // (f, largest, mean) in ulps over −6 … 6.
-    for (frac, largest, mean) in [(6, 0.9, 0.3), (8, 0.9, 0.3), (10, 0.9, 0.3), (12, 0.9, 0.27), (16, 9.0, 3.0), (18, 34.0, 6.0)] {
+    for (frac, largest, mean) in [
+        (6, 0.9, 0.3),
+        (8, 0.9, 0.3),
+        (10, 0.9, 0.3),
+        (12, 0.9, 0.27),
+        (16, 9.0, 3.0),
+        (18, 34.0, 6.0),
+    ] {
         let (worst, average) = errors(&plan(frac + 20, frac), -6.0, 6.0);
         println!("f = {frac}: {worst:.3} {average:.3}");
-        assert!(worst <= largest && average <= mean, "f = {frac}: {worst} {average}");
+        assert!(
+            worst <= largest && average <= mean,
+            "f = {frac}: {worst} {average}"
+        );
     }
 }
 
@@ -65,9 +78,25 @@ fn formats_batches_and_ends() {
     for (bits, frac) in [(17, 12), (32, 8), (37, 12), (64, 18), (64, 31)] {
         let plan = plan(bits, frac);
         let alpha = plan.alpha() as i64;
-        let (low, high) = (-(1 << (bits - 2)) * 2 + 2 * alpha, ((1 << (bits - 2)) - 1) * 2 + 1 - alpha);
-        let edges = [0, 1, -1, alpha, alpha - 1, -alpha, -alpha - 1, low, high, alpha / 3, -alpha / 3];
+        let (low, high) = (
+            -(1 << (bits - 2)) * 2 + 2 * alpha,
+            ((1 << (bits - 2)) - 1) * 2 + 1 - alpha,
+        );
+        let edges = [
+            0,
+            1,
+            -1,
+            alpha,
+            alpha - 1,
+            -alpha,
+            -alpha - 1,
+            low,
+            high,
+            alpha / 3,
+            -alpha / 3,
+        ];
         for batch in [1, 7, 64, 1000] {
+            let plan = plan.clone().with_variant(Variant::ALL[batch % 3]);
             let x: Vec<i64> = edges.into_iter().cycle().take(batch).collect();
             check(&plan, &x, batch);
         }
@@ -77,14 +106,23 @@ fn formats_batches_and_ends() {
 #[test]
 fn cost_for_37_bits() {
     let cost = Gelu::cost(&plan(37, 12), 80_000).unwrap();
+    let compact = Gelu::cost(&plan(37, 12).with_variant(Variant::Compact), 80_000).unwrap();
+    println!("compact {compact:?}");
     println!("prep {:?}\nonline {:?}", cost.prep, cost.online);
-    println!("bits a number: {} + {}", cost.prep.bits() / 80_000, cost.online.bits() / 80_000);
+    println!(
+        "bits a number: {} + {}",
+        cost.prep.bits() / 80_000,
+        cost.online.bits() / 80_000
+    );
     assert!(cost.total().bits() / 80_000 < 2600);
 }
 
 #[test]
 fn bad_formats_are_errors() {
     for (bits, frac) in [(37, 5), (16, 12), (64, 32)] {
-        assert!(GeluPlan::new(Fixed::new(bits, frac).unwrap()).is_err(), "{bits} {frac}");
+        assert!(
+            GeluPlan::new(Fixed::new(bits, frac).unwrap()).is_err(),
+            "{bits} {frac}"
+        );
     }
 }

@@ -1,0 +1,389 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use volvelle_net::Link;
+use volvelle_ot::ferret::Set;
+use volvelle_ot::softspoken::Piece;
+use volvelle_ot::{Engine, OtConfig};
+
+/// Two parties compute on data that neither shows the other.
+#[derive(Debug, Parser)]
+#[command(
+    name = "volvelle",
+    version,
+    about,
+    after_help = "\
+Begin with `volvelle demo`: it starts a server that holds a model and a client that holds images,
+and the client learns the classes, the server nothing.
+`volvelle <command> --help` shows examples of each command.",
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Classify handwritten digits privately, server and client on this machine
+    Demo(DemoArgs),
+    /// Hold a model and answer clients without seeing their images
+    Serve(ServeArgs),
+    /// Have images classified by a server without showing them
+    Query(QueryArgs),
+    /// Make the key and certificate a party shows the other
+    Keygen(KeygenArgs),
+    /// Measure protocols; every result is checked against plaintext
+    #[command(subcommand)]
+    Bench(BenchCommand),
+}
+
+const LINK_HELP: &str = "\
+Emulated link: loopback (none), lan (3000 Mbit/s, 0.8 ms), wan (100 Mbit/s, 50 ms),
+or RATE,RTT, such as 200Mbit,20ms";
+
+/// `volvelle demo`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  volvelle demo                 360 images over TLS on loopback
+  volvelle demo --link wan      the same as if the parties were 50 ms apart
+  volvelle demo --json          one line of JSON at the end, no progress bar")]
+pub struct DemoArgs {
+    #[arg(long, value_name = "LINK", default_value = "loopback", help = LINK_HELP)]
+    pub link: Link,
+    /// Images classified at once: more need fewer rounds and more memory
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub batch: u32,
+    /// Classify only the first N of the 360 images
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub images: Option<u32>,
+    /// End with one line of JSON instead of a summary
+    #[arg(long)]
+    pub json: bool,
+    /// Use TCP without encryption or certificates instead of TLS
+    #[arg(long)]
+    pub plain_tcp: bool,
+}
+
+/// How a party shows who it is and knows the other.
+#[derive(Debug, Args)]
+pub struct PeerArgs {
+    /// This party's key and certificate, as `volvelle keygen` makes them: DIR/NAME
+    #[arg(long, value_name = "DIR/NAME", required_unless_present = "plain_tcp")]
+    pub identity: Option<PathBuf>,
+    /// The certificate of the other party, which it has sent you (NAME.cert.pem)
+    #[arg(long, value_name = "FILE", required_unless_present = "plain_tcp")]
+    pub peer_cert: Option<PathBuf>,
+    /// TCP without encryption or certificates: anyone on the way can read and alter everything
+    #[arg(long, conflicts_with_all = ["identity", "peer_cert"])]
+    pub plain_tcp: bool,
+    #[arg(long, value_name = "LINK", default_value = "loopback", help = LINK_HELP)]
+    pub link: Link,
+    /// Give up when the other party is silent for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub timeout: u32,
+}
+
+/// `volvelle serve`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example, on the machine with the model:
+  volvelle keygen --out keys --name server       (send keys/server.cert.pem to the client)
+  volvelle serve --model data/digits-mlp.safetensors --listen 0.0.0.0:7000 \\
+      --identity keys/server --peer-cert client.cert.pem")]
+pub struct ServeArgs {
+    /// The weights, a safetensors file
+    #[arg(long, value_name = "FILE")]
+    pub model: PathBuf,
+    /// Address to listen on; port 0 picks a free one
+    #[arg(long, value_name = "HOST:PORT")]
+    pub listen: String,
+    /// Images classified at once; the client must say the same
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub batch: u32,
+    /// Serve one client and end
+    #[arg(long)]
+    pub once: bool,
+    /// Print a line of JSON for the address and one for each client
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub peer: PeerArgs,
+    #[command(flatten)]
+    pub child: ChildArgs,
+}
+
+/// `volvelle query`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example, on the machine with the images:
+  volvelle keygen --out keys --name client       (send keys/client.cert.pem to the server)
+  volvelle query --images data/digits-test.csv --connect server.example:7000 \\
+      --identity keys/client --peer-cert server.cert.pem
+
+An images file has one image a line: 64 pixels 0..16, comma-separated, row by row, and optionally
+the class. The classes found are printed one a line.")]
+pub struct QueryArgs {
+    /// The images, a CSV file
+    #[arg(long, value_name = "FILE")]
+    pub images: PathBuf,
+    /// The server's address
+    #[arg(long, value_name = "HOST:PORT")]
+    pub connect: String,
+    /// Images classified at once, as the server says: more need fewer rounds and more memory
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub batch: u32,
+    /// Print one line of JSON with the classes and the cost
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub peer: PeerArgs,
+    #[command(flatten)]
+    pub child: ChildArgs,
+}
+
+/// What `volvelle demo` tells the processes it starts.
+#[derive(Debug, Args)]
+pub struct ChildArgs {
+    /// Report progress as lines of JSON, and end when standard input does
+    #[arg(long, hide = true)]
+    pub child: bool,
+}
+
+/// `volvelle keygen`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  volvelle keygen --out keys --name alice
+writes keys/alice.key.pem, which nobody else may see, and keys/alice.cert.pem, which the other
+party needs for its --peer-cert.")]
+pub struct KeygenArgs {
+    /// Folder to write to; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Name of the party: letters, digits, '-', '_' and '.'
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
+    /// How long the certificate is valid
+    #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    pub days: u32,
+}
+
+/// `volvelle bench`
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Oblivious transfers
+    Ot(BenchOtArgs),
+    /// Private table lookup
+    Lut(BenchLutArgs),
+    /// Private comparison (the millionaires' problem)
+    Compare(BenchCompareArgs),
+}
+
+/// Where both parties of a bench run and how they are connected.
+#[derive(Clone, Debug, Args)]
+pub struct BenchArgs {
+    /// Lanes: threads of each party, each with its own channel and its own oblivious transfers
+    #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub threads: u32,
+    #[arg(long, value_name = "LINK", default_value = "loopback", help = LINK_HELP)]
+    pub link: Link,
+    /// What connects the parties
+    #[arg(long, value_enum, default_value_t = Transport::Memory)]
+    pub transport: Transport,
+    /// What makes the oblivious transfers: silent OT from LPN (larger secrets send less, need more
+    /// cache), or the SoftSpoken extension (more bits a piece send less, compute more)
+    #[arg(long, value_enum, default_value_t = OtEngine::Ferret)]
+    pub engine: OtEngine,
+    /// One line of JSON a case instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What connects two parties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Transport {
+    /// A pair of queues in this process
+    Memory,
+    /// TCP on loopback, not encrypted
+    Tcp,
+    /// TLS 1.3 on loopback
+    Tls,
+}
+
+/// `volvelle bench ot`
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Example:
+  volvelle bench ot --kind cot --engine ferret --count 16777216 --json")]
+pub struct BenchOtArgs {
+    /// Correlated OTs, or random OTs (correlated ones hashed)
+    #[arg(long, value_enum, default_value_t = OtKind::Cot)]
+    pub kind: OtKind,
+    /// How many
+    #[arg(long, value_name = "N", default_value_t = 1 << 24, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub count: u64,
+    #[command(flatten)]
+    pub bench: BenchArgs,
+}
+
+/// Kinds of OT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OtKind {
+    /// Correlated: q and q ⊕ x·Δ
+    Cot,
+    /// Random: independent pads
+    Rot,
+}
+
+/// Makers of OTs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OtEngine {
+    /// Silent OT with the usual parameters
+    Ferret,
+    /// LPN secret of 2^16
+    FerretK16,
+    /// LPN secret of 2^17, four instances at once
+    FerretK17,
+    /// LPN secret of 2^18
+    FerretK18,
+    /// LPN secret of 2^19
+    FerretK19,
+    /// Pieces of 2 bits
+    #[value(name = "softspoken-2")]
+    Softspoken2,
+    /// Pieces of 4 bits
+    #[value(name = "softspoken-4")]
+    Softspoken4,
+    /// Pieces of 8 bits
+    #[value(name = "softspoken-8")]
+    Softspoken8,
+}
+
+impl OtEngine {
+    /// As the library has it.
+    pub fn config(self) -> OtConfig {
+        let softspoken = |piece| OtConfig {
+            engine: Engine::SoftSpoken(piece),
+        };
+        match self {
+            Self::Ferret => OtConfig::default(),
+            Self::FerretK16 => OtConfig::ferret(Set::K16),
+            Self::FerretK17 => OtConfig::ferret(Set::K17),
+            Self::FerretK18 => OtConfig::ferret(Set::K18),
+            Self::FerretK19 => OtConfig::ferret(Set::K19),
+            Self::Softspoken2 => softspoken(Piece::Two),
+            Self::Softspoken4 => softspoken(Piece::Four),
+            Self::Softspoken8 => softspoken(Piece::Eight),
+        }
+    }
+}
+
+/// `volvelle bench lut`
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Examples:
+  volvelle bench lut --protocol doubling --entries 256 --bits 64 --batch 100000
+  volvelle bench lut --protocol rotation --entries 256 --bits 64 --link wan --json
+  volvelle bench lut --protocol splut --entries 16 --bits 8")]
+pub struct BenchLutArgs {
+    /// The protocol
+    #[arg(long, value_enum)]
+    pub protocol: LutProtocol,
+    /// Entries of the table, a power of two 2..4096
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = entries)]
+    pub entries: u32,
+    /// Bits of an entry, 1..64; with 1, and with a boolean index, the output is XOR-shared
+    #[arg(long, value_name = "L", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub bits: u32,
+    /// How the index is shared: additive modulo N, or XOR
+    #[arg(long, value_enum, default_value_t = IndexKind::Arithmetic)]
+    pub index: IndexKind,
+    /// Lookups at once
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1 << 26))]
+    pub batch: u32,
+    #[command(flatten)]
+    pub bench: BenchArgs,
+}
+
+/// Lookup protocols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LutProtocol {
+    /// One-hot correlations by secret-shared rotation (ROTL)
+    Rotation,
+    /// One-hot correlations by doubling
+    Doubling,
+    /// The baseline: 1-of-n OT of the masked table
+    Splut,
+}
+
+/// Kinds of index shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum IndexKind {
+    /// Additive modulo the number of entries
+    Arithmetic,
+    /// XOR, bit by bit
+    Boolean,
+}
+
+/// `volvelle bench compare`
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Example:
+  volvelle bench compare --variant cheetah --bits 32 --batch 1048576 --json")]
+pub struct BenchCompareArgs {
+    /// The protocol
+    #[arg(long, value_enum, default_value_t = CompareVariant::Cheetah)]
+    pub variant: CompareVariant,
+    /// Bits of the numbers compared, 1..64
+    #[arg(long, value_name = "L", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub bits: u32,
+    /// Comparisons at once
+    #[arg(long, value_name = "N", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(1..=1 << 26))]
+    pub batch: u32,
+    #[command(flatten)]
+    pub bench: BenchArgs,
+}
+
+/// Comparison protocols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CompareVariant {
+    /// Blocks compared by one-hot lookups
+    Onehot,
+    /// Blocks compared by 1-of-16 OT
+    Cheetah,
+}
+
+fn entries(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(n) if n.is_power_of_two() && (2..=4096).contains(&n) => Ok(n),
+        _ => Err("expected a power of two from 2 to 4096".to_owned()),
+    }
+}
+
+impl LutProtocol {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rotation => "rotation",
+            Self::Doubling => "doubling",
+            Self::Splut => "splut",
+        }
+    }
+}
+
+impl CompareVariant {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Onehot => "onehot",
+            Self::Cheetah => "cheetah",
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `volvelle bench`: what protocols cost, measured, with every result checked against plaintext.
+
+pub mod compare;
+mod lanes;
+pub mod lut;
+pub mod ot;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use crate::args::BenchArgs;
+use crate::error::CliError;
+use crate::report::{PerItem, Setup, bytes, peak_mib, print};
+
+/// A case's parameters, in the order in which they are shown.
+type Parameters = Vec<(&'static str, Value)>;
+
+/// One measured case: the line of JSON.
+#[derive(Debug, Serialize)]
+struct Case {
+    #[serde(serialize_with = "as_map")]
+    case: Parameters,
+    prep: PerItem,
+    online: PerItem,
+    total: PerItem,
+    setup: Setup,
+    checked: u64,
+    wrong: u64,
+    threads: u32,
+    peak_mib: f64,
+}
+
+impl Case {
+    /// `case` gets the connection's parameters besides its own.
+    fn new(
+        mut case: Parameters,
+        bench: &BenchArgs,
+        prep: PerItem,
+        online: PerItem,
+        setup: Setup,
+    ) -> Self {
+        case.push(("engine", bench.engine.config().engine.to_string().into()));
+        case.push(("link", bench.link.to_string().into()));
+        case.push((
+            "transport",
+            format!("{:?}", bench.transport).to_lowercase().into(),
+        ));
+        let total = prep.then(&online);
+        Self {
+            case,
+            prep,
+            online,
+            total,
+            setup,
+            checked: 0,
+            wrong: 0,
+            threads: bench.threads,
+            peak_mib: 0.0,
+        }
+    }
+
+    /// Counts results that were compared with plaintext.
+    fn check(&mut self, checked: usize, wrong: usize) {
+        self.checked += checked as u64;
+        self.wrong += wrong as u64;
+    }
+
+    /// Prints the case; wrong results are an error.
+    fn finish(mut self, json: bool) -> Result<(), CliError> {
+        self.peak_mib = (peak_mib() * 10.0).round() / 10.0;
+        if json {
+            print(&serde_json::to_string(&self)?)?;
+        } else {
+            print(&self.table())?;
+        }
+        if self.wrong > 0 {
+            return Err(CliError::Wrong {
+                wrong: self.wrong,
+                checked: self.checked,
+            });
+        }
+        Ok(())
+    }
+
+    fn table(&self) -> String {
+        let parameters: Vec<String> = self
+            .case
+            .iter()
+            .map(|(name, value)| format!("{name} {}", value.to_string().trim_matches('"')))
+            .collect();
+        let row = |name: &str, cost: &PerItem| {
+            format!(
+                "  {name:<15}{:>14.3}{:>14.4}{:>16.3}{:>9}",
+                cost.bits,
+                cost.us,
+                rate(cost.us),
+                cost.rounds
+            )
+        };
+        [
+            parameters.join(", "),
+            "  per item                 bits            µs       million/s   rounds".to_owned(),
+            row("preprocessing", &self.prep),
+            row("online", &self.online),
+            row("total", &self.total),
+            format!(
+                "  set-up {}, {:.0} ms; {} checked, {} wrong; threads a party {}; peak memory {:.0} MiB",
+                bytes(self.setup.bits / 8.0),
+                self.setup.ms,
+                self.checked,
+                self.wrong,
+                self.threads,
+                self.peak_mib,
+            ),
+        ]
+        .join("\n")
+    }
+}
+
+fn as_map<S: Serializer>(parameters: &Parameters, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(parameters.iter().map(|(name, value)| (name, value)))
+}
+
+fn rate(us: f64) -> f64 {
+    if us > 0.0 { 1.0 / us } else { 0.0 }
+}

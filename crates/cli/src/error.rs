@@ -1,0 +1,104 @@
+//! Everything that can end the program with a message.
+
+use std::path::PathBuf;
+
+use crate::digits::fixed::FixedError;
+use crate::digits::images::ImagesError;
+use crate::digits::weights::WeightsError;
+
+/// One line each: what was wrong and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CliError {
+    /// The model file.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    /// The images file.
+    #[error(transparent)]
+    Images(#[from] ImagesError),
+    /// The weights do not fit the ring.
+    #[error(transparent)]
+    Fixed(#[from] FixedError),
+    /// The connection or the peer.
+    #[error(transparent)]
+    Net(#[from] volvelle_net::NetError),
+    /// A protocol.
+    #[error(transparent)]
+    Ot(#[from] volvelle_ot::OtError),
+    /// A protocol.
+    #[error(transparent)]
+    Lut(#[from] volvelle_lut::LutError),
+    /// A protocol.
+    #[error(transparent)]
+    Arith(#[from] volvelle_arith::ArithError),
+    /// A protocol.
+    #[error(transparent)]
+    Math(#[from] volvelle_math::MathError),
+    /// No temporary folder.
+    #[error("cannot write to the temporary folder: {0}; set TMPDIR to one with space")]
+    Temporary(std::io::Error),
+    /// A child process could not be started.
+    #[error("cannot start the {name} process: {source}")]
+    Start {
+        /// Which.
+        name: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A child process failed.
+    #[error("the {name} process failed: {reason}")]
+    Child {
+        /// Which.
+        name: &'static str,
+        /// What it said.
+        reason: String,
+    },
+    /// Wrong results: a bug of ours.
+    #[error(
+        "{wrong} of {checked} results differ from the plaintext computation; please report this with the command line"
+    )]
+    Wrong {
+        /// How many.
+        wrong: u64,
+        /// Of how many.
+        checked: u64,
+    },
+    /// A name that is no file name.
+    #[error("\"{0}\" is no name for a key; use letters, digits, '-', '_' and '.'")]
+    Name(String),
+    /// The folder for keys cannot be made.
+    #[error("cannot make the folder {path}: {source}; give another --out")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// More images than a session takes, or none.
+    #[error("{got} images in one session, expected 1 to {max}; split them")]
+    TooMany {
+        /// How many.
+        got: u64,
+        /// The most that is served.
+        max: u64,
+    },
+    /// More threads than work.
+    #[error("{lanes} threads for {items} items; use --threads {items} or fewer")]
+    Lanes {
+        /// Threads a party.
+        lanes: usize,
+        /// Items.
+        items: usize,
+    },
+    /// Standard output is closed.
+    #[error("cannot write to standard output: {0}")]
+    Output(std::io::Error),
+    /// A report cannot be written as JSON.
+    #[error("cannot write the report: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// The message without line breaks, which those of libraries may have: scripts read one line.
+pub fn one_line(error: &CliError) -> String {
+    error.to_string().replace(['\n', '\r'], " ")
+}

@@ -1,0 +1,65 @@
+//! The `volvelle` program: private classification of handwritten digits between two processes or machines,
+//! and measurements of the protocols beneath it.
+//!
+//! Exit codes: 0 all went well, 1 something failed (one line on standard error says what), 2 the command line
+//! was wrong, 130 interrupted.
+
+mod args;
+mod bench;
+mod child;
+mod demo;
+mod digits;
+mod error;
+mod keygen;
+mod progress;
+mod query;
+mod report;
+mod serve;
+mod session;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::args::{BenchCommand, Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let result = match cli.command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Query(args) => query::run(&args),
+        Command::Keygen(args) => keygen::run(&args),
+        Command::Bench(BenchCommand::Ot(args)) => bench::ot::run(&args),
+        Command::Bench(BenchCommand::Lut(args)) => bench::lut::run(&args),
+        Command::Bench(BenchCommand::Compare(args)) => bench::compare::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", error::one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Help goes out as it is; a mistake on the command line becomes one line, like every other error.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(error.exit_code() as u8);
+    }
+    let text = error.to_string();
+    let what = text
+        .split("\nUsage:")
+        .next()
+        .unwrap_or(&text)
+        .replace("For more information, try '--help'.", "");
+    let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+    eprintln!("{what}; see --help of the command for what it takes");
+    ExitCode::from(2)
+}

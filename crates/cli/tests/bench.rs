@@ -1,0 +1,106 @@
+//! `volvelle bench`: every case runs, is right, and says so in the promised fields.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{strings, volvelle};
+use serde_json::Value;
+
+#[track_caller]
+fn bench(args: &str) -> Value {
+    let args: Vec<&str> = args.split(' ').collect();
+    let report =
+        volvelle([strings(&["bench"]), strings(&args), strings(&["--json"])].concat()).json();
+    for phase in ["prep", "online", "total"] {
+        for field in ["bits", "us", "rounds"] {
+            assert!(
+                report[phase][field].as_f64().is_some_and(|v| v >= 0.0),
+                "{phase} {field}: {report}"
+            );
+        }
+    }
+    assert!(
+        report["setup"]["bits"].as_f64().unwrap() > 0.0
+            && report["setup"]["ms"].as_f64().unwrap() > 0.0
+    );
+    assert_eq!(report["wrong"].as_u64(), Some(0), "{report}");
+    assert!(report["peak_mib"].as_f64().unwrap() > 0.0);
+    report
+}
+
+#[test]
+fn lookups() {
+    for protocol in ["rotation", "doubling", "splut"] {
+        for (entries, bits) in [(2, 1), (16, 8), (64, 37), (256, 64)] {
+            for index in ["arithmetic", "boolean"] {
+                let report = bench(&format!(
+                    "lut --protocol {protocol} --entries {entries} --bits {bits} --index {index} --batch 300"
+                ));
+                assert_eq!(report["checked"].as_u64(), Some(300), "{report}");
+                assert_eq!(report["case"]["entries"].as_u64(), Some(entries));
+            }
+        }
+    }
+}
+
+#[test]
+fn lookups_cost_what_they_should() {
+    let online = |report: &Value| report["online"]["bits"].as_f64().unwrap();
+    let report = bench("lut --protocol doubling --entries 256 --bits 64 --batch 1000");
+    assert!(
+        online(&report) <= 144.0 && report["online"]["rounds"] == 2,
+        "{report}"
+    );
+    let report = bench("lut --protocol rotation --entries 256 --bits 1 --batch 1000");
+    assert_eq!(
+        (online(&report), report["online"]["rounds"].as_u64()),
+        (16.0, Some(1))
+    );
+}
+
+#[test]
+fn comparisons() {
+    for variant in ["onehot", "cheetah"] {
+        for bits in [1, 7, 32, 64] {
+            let report = bench(&format!(
+                "compare --variant {variant} --bits {bits} --batch 500"
+            ));
+            assert_eq!(report["checked"].as_u64(), Some(500));
+        }
+    }
+}
+
+#[test]
+fn oblivious_transfers() {
+    for kind in ["cot", "rot"] {
+        for engine in ["ferret", "ferret-k16", "softspoken-4"] {
+            let report = bench(&format!(
+                "ot --kind {kind} --engine {engine} --count 200000"
+            ));
+            assert_eq!(report["checked"].as_u64(), Some(200_000));
+        }
+    }
+}
+
+#[test]
+fn lanes_links_and_transports() {
+    for more in [
+        "--threads 3",
+        "--link lan",
+        "--transport tcp",
+        "--transport tls --threads 2",
+    ] {
+        let report = bench(&format!("compare --bits 32 --batch 1001 {more}"));
+        assert_eq!(report["checked"].as_u64(), Some(1001), "{more}");
+    }
+}
+
+#[test]
+fn a_table_for_people() {
+    let ended = volvelle(["bench", "lut", "--protocol", "doubling", "--batch", "100"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for word in ["preprocessing", "online", "total", "100 checked, 0 wrong"] {
+        assert!(ended.stdout.contains(word), "{ended:?}");
+    }
+}
