@@ -21,6 +21,9 @@ pub enum OtError {
         /// Code of the engine there.
         theirs: u8,
     },
+    /// The thread that makes OTs ahead has ended; it said why to an earlier caller.
+    #[error("OTs made ahead: the background has ended after an earlier error; connect again")]
+    BackgroundEnded,
     /// A caller's buffers do not fit together.
     #[error("{what}: expected {expected}, got {got}")]
     Shape {

@@ -8,6 +8,7 @@
 //! | `base` | base OT on Ristretto (Chou–Orlandi) |
 //! | [`softspoken`] | SoftSpoken extension: the first correlated OTs, or all where bandwidth is cheap |
 //! | [`ferret`] | silent correlated OT from primal LPN, streamed tree by tree |
+//! | `background` | OTs made ahead of demand, on threads and channels of their own |
 //! | `trees` | the half-tree messages that Ferret and the punctured PRF share |
 //! | [`convert`] | chosen OT, 1-of-n OT, additive correlations from random OT |
 //!
@@ -16,6 +17,7 @@
 //!
 //! Security: semi-honest, λ = 128; assumptions are listed in `docs/security.md`.
 
+mod background;
 mod base;
 pub mod convert;
 mod correlated;

@@ -8,6 +8,7 @@ use volvelle_prim::hash::{Tccr, ccr};
 use volvelle_prim::{Block, Prg};
 use zeroize::Zeroizing;
 
+use crate::background::{AheadReceiver, AheadSender};
 use crate::engine::{CotReceiver, CotSender, Supply};
 use crate::ferret::{self, Set};
 use crate::softspoken::{self, Piece, SoftSpokenReceiver, SoftSpokenSender};
@@ -167,6 +168,22 @@ impl Ot {
         receiver: Box<dyn CotReceiver>,
     ) -> Self {
         Self { role, sender, receiver, sent: 0, received: 0, scratch: Zeroizing::default() }
+    }
+
+    /// Moves the making of OTs to the background: a thread a direction works ahead, each on a channel of its
+    /// own, while this party computes or waits for its peer. Both parties do this at the same point of
+    /// their sessions, `client_sends` connecting the ends where the client is OT sender.
+    ///
+    /// What the threads send is metered on their channels and not on this party's main one.
+    #[must_use]
+    pub fn make_ahead(mut self, client_sends: Channel, server_sends: Channel) -> Self {
+        let (send, receive) = match self.role {
+            Role::Client => (client_sends, server_sends),
+            Role::Server => (server_sends, client_sends),
+        };
+        self.sender = Box::new(AheadSender::new(self.sender, send));
+        self.receiver = Box::new(AheadReceiver::new(self.receiver, receive));
+        self
     }
 
     /// Which party this end belongs to.
