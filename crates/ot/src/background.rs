@@ -65,14 +65,22 @@ impl Ahead {
         let supply = Arc::new(Mutex::new(source.supply()));
         let shared = Arc::clone(&supply);
         thread::spawn(move || produce(source, channel, &queue, &shared));
-        Self { batches, current: Batch::default(), used: 0, supply }
+        Self {
+            batches,
+            current: Batch::default(),
+            used: 0,
+            supply,
+        }
     }
 
     fn extend(&mut self, mut out: &mut [Block]) -> Result<(), OtError> {
         while !out.is_empty() {
             if self.used == self.current.len() {
                 // The thread says why before it ends; that it ended is all a second caller learns.
-                self.current = self.batches.recv().map_err(|_| OtError::BackgroundEnded)??;
+                self.current = self
+                    .batches
+                    .recv()
+                    .map_err(|_| OtError::BackgroundEnded)??;
                 self.used = 0;
             }
             let take = out.len().min(self.current.len() - self.used);
@@ -116,7 +124,10 @@ pub(crate) struct AheadSender {
 
 impl AheadSender {
     pub(crate) fn new(source: Box<dyn CotSender>, channel: Channel) -> Self {
-        Self { delta: Zeroizing::new(source.delta()), ahead: Ahead::new(source, channel) }
+        Self {
+            delta: Zeroizing::new(source.delta()),
+            ahead: Ahead::new(source, channel),
+        }
     }
 }
 

@@ -88,7 +88,8 @@ pub(crate) fn send_finish(
         let shared = state.secret * decode(b, i)?;
         Ok([key(i, &a, b, &shared), key(i, &a, b, &(shared - offset))])
     });
-    keys.collect::<Result<Vec<_>, OtError>>().map(Zeroizing::new)
+    keys.collect::<Result<Vec<_>, OtError>>()
+        .map(Zeroizing::new)
 }
 
 /// Receives the first message, replies, and derives the key that `choices` (bit `i` for OT `i`) picks.
@@ -106,7 +107,9 @@ pub(crate) fn receive(
         let mut secret = random_scalar(prg);
         let choice = ((choices.0 >> i & 1) as u8).into();
         let masked = conditional(&public, choice);
-        *b = (RISTRETTO_BASEPOINT_TABLE * &secret + masked).compress().to_bytes();
+        *b = (RISTRETTO_BASEPOINT_TABLE * &secret + masked)
+            .compress()
+            .to_bytes();
         keys.push(key(i, &a, b, &(secret * public)));
         secret.zeroize();
     }
@@ -143,7 +146,10 @@ mod tests {
     #[test]
     fn bytes_that_are_no_point_are_refused() {
         for bytes in [[0xff; POINT], [0; POINT]] {
-            assert!(matches!(decode(&bytes, 3), Err(OtError::InvalidPoint { index: 3 })));
+            assert!(matches!(
+                decode(&bytes, 3),
+                Err(OtError::InvalidPoint { index: 3 })
+            ));
         }
         let mut hung_up = scripted(volvelle_net::Role::Server, Vec::new());
         assert!(matches!(

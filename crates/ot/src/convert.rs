@@ -33,7 +33,10 @@ pub fn send_chosen(ot: &mut Ot, ch: &mut Channel, messages: &[[Block; 2]]) -> Re
         .flat_map(|i| {
             let f = u8::from(fix.get(i));
             let swap = (zeros[i] ^ ones[i]).keep_if(f);
-            [messages[i][0] ^ zeros[i] ^ swap, messages[i][1] ^ ones[i] ^ swap]
+            [
+                messages[i][0] ^ zeros[i] ^ swap,
+                messages[i][1] ^ ones[i] ^ swap,
+            ]
         })
         .collect();
     ch.send(MESSAGES, Block::as_bytes(&masked))?;
@@ -93,7 +96,11 @@ impl OneOfN {
         let at = v * self.bits as usize;
         let (block, shift) = (at / 128, at % 128);
         let low = pad[block].0 >> shift;
-        let high = if shift > 64 { pad.get(block + 1).map_or(0, |b| b.0 << (128 - shift)) } else { 0 };
+        let high = if shift > 64 {
+            pad.get(block + 1).map_or(0, |b| b.0 << (128 - shift))
+        } else {
+            0
+        };
         (low | high) as u64 & mask(self.bits)
     }
 
@@ -154,7 +161,11 @@ impl OneOfN {
         ot.recv_random(ch, width, &mut bits, &mut pads)?;
         let random: Vec<u64> = bits
             .chunks_exact(k)
-            .map(|bits| bits.iter().enumerate().fold(0, |acc, (t, &b)| acc | u64::from(b) << t))
+            .map(|bits| {
+                bits.iter()
+                    .enumerate()
+                    .fold(0, |acc, (t, &b)| acc | u64::from(b) << t)
+            })
             .collect();
         let fix: Vec<u64> = random.iter().zip(choices).map(|(r, c)| r ^ c).collect();
         ch.send(FIX, &pack::pack(&fix, self.log_n))?;
@@ -165,7 +176,9 @@ impl OneOfN {
             let message = (0..n).fold(0, |acc, v| acc | row[v] & equal(v as u64, choice));
             let pads = &pads[i * k * width..][..k * width];
             let pad = (0..n).fold(0, |acc, v| {
-                let slot = pads.chunks_exact(width).fold(0, |acc, pad| acc ^ self.slot(pad, v));
+                let slot = pads
+                    .chunks_exact(width)
+                    .fold(0, |acc, pad| acc ^ self.slot(pad, v));
                 acc | slot & equal(v as u64, random[i])
             });
             message ^ pad
@@ -185,7 +198,12 @@ fn recv_bits(ch: &mut Channel, label: Label, count: usize) -> Result<BitVec, OtE
     Ok(BitVec::from_fn(count, |i| words[i] == 1))
 }
 
-fn recv_words(ch: &mut Channel, label: Label, count: usize, bits: u32) -> Result<Vec<u64>, OtError> {
+fn recv_words(
+    ch: &mut Channel,
+    label: Label,
+    count: usize,
+    bits: u32,
+) -> Result<Vec<u64>, OtError> {
     let mut bytes = vec![0; pack::packed_len(count, bits)];
     ch.recv(label, &mut bytes)?;
     let mut words = vec![0; count];

@@ -20,7 +20,10 @@ impl CorrelatedBatch {
     /// Room for `count` OTs.
     #[must_use]
     pub fn new(count: usize) -> Self {
-        Self { blocks: Zeroizing::new(vec![Block::ZERO; count]), delta: None }
+        Self {
+            blocks: Zeroizing::new(vec![Block::ZERO; count]),
+            delta: None,
+        }
     }
 
     /// Fills the batch as OT sender.
@@ -48,8 +51,14 @@ impl CorrelatedBatch {
     /// How many OTs of the two ends do not belong together: all, unless one end has sent and the other received.
     #[must_use]
     pub fn mismatches(&self, other: &Self) -> usize {
-        let (sender, receiver) = if self.delta.is_some() { (self, other) } else { (other, self) };
-        let Some(delta) = &sender.delta else { return self.blocks.len() };
+        let (sender, receiver) = if self.delta.is_some() {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        let Some(delta) = &sender.delta else {
+            return self.blocks.len();
+        };
         if receiver.delta.is_some() || sender.blocks.len() != receiver.blocks.len() {
             return self.blocks.len();
         }
@@ -57,6 +66,11 @@ impl CorrelatedBatch {
             let choice = Block(u128::from(r.lsb()).wrapping_neg());
             (**q ^ **r) != (choice & **delta)
         };
-        sender.blocks.iter().zip(receiver.blocks.iter()).filter(apart).count()
+        sender
+            .blocks
+            .iter()
+            .zip(receiver.blocks.iter())
+            .filter(apart)
+            .count()
     }
 }

@@ -46,7 +46,11 @@ impl Cost {
         Self {
             client_bits: self.client_bits + other.client_bits,
             server_bits: self.server_bits + other.server_bits,
-            rounds: if self.rounds > other.rounds { self.rounds } else { other.rounds },
+            rounds: if self.rounds > other.rounds {
+                self.rounds
+            } else {
+                other.rounds
+            },
             cots_client: self.cots_client + other.cots_client,
             cots_server: self.cots_server + other.cots_server,
         }
@@ -79,7 +83,10 @@ impl PhasedCost {
     /// Both phases of this, then both of `next`.
     #[must_use]
     pub const fn then(self, next: Self) -> Self {
-        Self { prep: self.prep.then(next.prep), online: self.online.then(next.online) }
+        Self {
+            prep: self.prep.then(next.prep),
+            online: self.online.then(next.online),
+        }
     }
 
     /// Preprocessing and online together.

@@ -8,13 +8,17 @@ pub enum OtError {
     #[error(transparent)]
     Net(#[from] NetError),
     /// The peer sent bytes that are no point of the group, or the neutral one.
-    #[error("base OT: the peer's point {index} is not a valid group element; is it running the same program?")]
+    #[error(
+        "base OT: the peer's point {index} is not a valid group element; is it running the same program?"
+    )]
     InvalidPoint {
         /// Which of the points, from 0.
         index: usize,
     },
     /// The peer was set up for another engine or LPN parameter set.
-    #[error("OT set-up: this party uses engine code {ours:#04x}, the peer {theirs:#04x}; start both with the same engine and parameter set")]
+    #[error(
+        "OT set-up: this party uses engine code {ours:#04x}, the peer {theirs:#04x}; start both with the same engine and parameter set"
+    )]
     Config {
         /// Code of the engine here.
         ours: u8,
@@ -39,6 +43,14 @@ pub enum OtError {
 impl OtError {
     /// `Ok` if `got == expected`.
     pub(crate) fn check(what: &'static str, expected: usize, got: usize) -> Result<(), Self> {
-        if expected == got { Ok(()) } else { Err(Self::Shape { what, expected, got }) }
+        if expected == got {
+            Ok(())
+        } else {
+            Err(Self::Shape {
+                what,
+                expected,
+                got,
+            })
+        }
     }
 }

@@ -67,7 +67,9 @@ impl OtConfig {
     /// Silent OT with a parameter set.
     #[must_use]
     pub const fn ferret(set: Set) -> Self {
-        Self { engine: Engine::Ferret(set) }
+        Self {
+            engine: Engine::Ferret(set),
+        }
     }
 
     /// Silent OT with the parameter set that suits a demand of `cots` OTs a direction.
@@ -131,11 +133,7 @@ impl Ot {
         ch.span("ot/setup", |ch| Self::setup_in_span(ch, config, prg))
     }
 
-    fn setup_in_span(
-        ch: &mut Channel,
-        config: OtConfig,
-        mut prg: Prg,
-    ) -> Result<Self, OtError> {
+    fn setup_in_span(ch: &mut Channel, config: OtConfig, mut prg: Prg) -> Result<Self, OtError> {
         let matrix_seed = agree(ch, &mut prg, config)?;
         let piece = match config.engine {
             Engine::SoftSpoken(piece) => piece,
@@ -167,7 +165,14 @@ impl Ot {
         sender: Box<dyn CotSender>,
         receiver: Box<dyn CotReceiver>,
     ) -> Self {
-        Self { role, sender, receiver, sent: 0, received: 0, scratch: Zeroizing::default() }
+        Self {
+            role,
+            sender,
+            receiver,
+            sent: 0,
+            received: 0,
+            scratch: Zeroizing::default(),
+        }
     }
 
     /// Moves the making of OTs to the background: a thread a direction works ahead, each on a channel of its
@@ -225,10 +230,16 @@ impl Ot {
         check_width(zeros.len(), width)?;
         let delta = self.sender.delta();
         let mut q = Zeroizing::new([Block::ZERO; CHUNK]);
-        for (zeros, ones) in zeros.chunks_mut(CHUNK * width).zip(ones.chunks_mut(CHUNK * width)) {
+        for (zeros, ones) in zeros
+            .chunks_mut(CHUNK * width)
+            .zip(ones.chunks_mut(CHUNK * width))
+        {
             let q = &mut q[..zeros.len() / width];
             self.sender.extend(ch, q)?;
-            let hash = Tccr { first: tweak(self.role, self.sent), width };
+            let hash = Tccr {
+                first: tweak(self.role, self.sent),
+                width,
+            };
             hash.hash(q, Block::ZERO, zeros);
             hash.hash(q, delta, ones);
             self.sent += q.len() as u64;
@@ -251,10 +262,16 @@ impl Ot {
         check_width(pads.len(), width)?;
         OtError::check("pads of random OTs", choices.len() * width, pads.len())?;
         let mut r = Zeroizing::new([Block::ZERO; CHUNK]);
-        for (choices, pads) in choices.chunks_mut(CHUNK).zip(pads.chunks_mut(CHUNK * width)) {
+        for (choices, pads) in choices
+            .chunks_mut(CHUNK)
+            .zip(pads.chunks_mut(CHUNK * width))
+        {
             let r = &mut r[..choices.len()];
             self.receiver.extend(ch, r)?;
-            let hash = Tccr { first: tweak(self.role.other(), self.received), width };
+            let hash = Tccr {
+                first: tweak(self.role.other(), self.received),
+                width,
+            };
             hash.hash(r, Block::ZERO, pads);
             for (choice, r) in choices.iter_mut().zip(r.iter()) {
                 *choice = u8::from(r.lsb());
@@ -282,12 +299,17 @@ impl Ot {
     ) -> Result<(), OtError> {
         check_tree(depth, width)?;
         let delta = self.sender.delta();
-        self.for_groups((depth, width), count, |ot, used, cots, nodes| {
-            ot.sender.extend(ch, cots)?;
-            ot.sent += cots.len() as u64;
-            trees::send(ch, delta, cots, (depth, used), nodes)?;
-            Ok([0; TREES])
-        }, &mut |i, _, rows| visit(i, rows))
+        self.for_groups(
+            (depth, width),
+            count,
+            |ot, used, cots, nodes| {
+                ot.sender.extend(ch, cots)?;
+                ot.sent += cots.len() as u64;
+                trees::send(ch, delta, cots, (depth, used), nodes)?;
+                Ok([0; TREES])
+            },
+            &mut |i, _, rows| visit(i, rows),
+        )
     }
 
     /// Punctured PRF as receiver, at uniform points made here: `visit(i, point, rows)` sees the sender's
@@ -304,11 +326,16 @@ impl Ot {
         visit: &mut dyn FnMut(usize, usize, &mut [Block]),
     ) -> Result<(), OtError> {
         check_tree(depth, width)?;
-        self.for_groups((depth, width), count, |ot, used, cots, nodes| {
-            ot.receiver.extend(ch, cots)?;
-            ot.received += cots.len() as u64;
-            trees::receive(ch, cots, (depth, used), Leaf::Zero, nodes)
-        }, &mut |i, point, rows| visit(i, point as usize, rows))
+        self.for_groups(
+            (depth, width),
+            count,
+            |ot, used, cots, nodes| {
+                ot.receiver.extend(ch, cots)?;
+                ot.received += cots.len() as u64;
+                trees::receive(ch, cots, (depth, used), Leaf::Zero, nodes)
+            },
+            &mut |i, point, rows| visit(i, point as usize, rows),
+        )
     }
 
     /// Eight trees at a time: `grow` fills the leaves, `visit` sees the hashed rows of each tree.
@@ -316,7 +343,12 @@ impl Ot {
         &mut self,
         (depth, width): (u32, usize),
         count: usize,
-        mut grow: impl FnMut(&mut Self, usize, &mut [Block], &mut [Block]) -> Result<[u64; TREES], OtError>,
+        mut grow: impl FnMut(
+            &mut Self,
+            usize,
+            &mut [Block],
+            &mut [Block],
+        ) -> Result<[u64; TREES], OtError>,
         visit: &mut dyn FnMut(usize, u64, &mut [Block]),
     ) -> Result<(), OtError> {
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -344,7 +376,12 @@ impl Ot {
 
 /// `rows[j·W + b] = (leaf j of tree t) ⊕ b`: distinct hash inputs for every block of a row.
 fn spread<const W: usize>(nodes: &[Block], t: usize, rows: &mut [Block]) {
-    for (leaves, row) in nodes.as_chunks::<TREES>().0.iter().zip(rows.as_chunks_mut::<W>().0) {
+    for (leaves, row) in nodes
+        .as_chunks::<TREES>()
+        .0
+        .iter()
+        .zip(rows.as_chunks_mut::<W>().0)
+    {
         let leaf = leaves[t % TREES];
         for (b, block) in row.iter_mut().enumerate() {
             *block = leaf ^ Block(b as u128);
@@ -389,7 +426,10 @@ fn agree(ch: &mut Channel, prg: &mut Prg, config: OtConfig) -> Result<Block, OtE
     let mut theirs = [0; 17];
     ch.recv(SETUP, &mut theirs)?;
     if theirs[16] != message[16] {
-        return Err(OtError::Config { ours: message[16], theirs: theirs[16] });
+        return Err(OtError::Config {
+            ours: message[16],
+            theirs: theirs[16],
+        });
     }
     let mut their_share = [0; 16];
     their_share.copy_from_slice(&theirs[..16]);
@@ -409,7 +449,11 @@ fn check_width(blocks: usize, width: usize) -> Result<(), OtError> {
 
 fn check_tree(depth: u32, width: usize) -> Result<(), OtError> {
     if !(1..=24).contains(&depth) {
-        return Err(OtError::Shape { what: "tree depth (1 to 24)", expected: 24, got: depth as usize });
+        return Err(OtError::Shape {
+            what: "tree depth (1 to 24)",
+            expected: 24,
+            got: depth as usize,
+        });
     }
     check_width(width, width)
 }

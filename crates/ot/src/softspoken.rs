@@ -130,7 +130,11 @@ impl Ready {
     }
 
     fn supply(&self, piece: Piece) -> Supply {
-        Supply { made: self.made, overhead: 1.0, bits_per_cot: piece.bits_per_cot() as f64 }
+        Supply {
+            made: self.made,
+            overhead: 1.0,
+            bits_per_cot: piece.bits_per_cot() as f64,
+        }
     }
 }
 
@@ -181,7 +185,12 @@ impl SoftSpokenSender {
             let moved = permuted(tree, point);
             leaves.extend(moved[1..].iter().map(|&seed| Prg::from_seed(seed)));
         }
-        Ok(Self { piece, delta: Zeroizing::new(delta), leaves, ready: Ready::default() })
+        Ok(Self {
+            piece,
+            delta: Zeroizing::new(delta),
+            leaves,
+            ready: Ready::default(),
+        })
     }
 }
 
@@ -208,7 +217,12 @@ impl CotSender for SoftSpokenSender {
     }
 
     fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
-        let Self { piece, delta, leaves, ready } = self;
+        let Self {
+            piece,
+            delta,
+            leaves,
+            ready,
+        } = self;
         let k = piece.bits() as usize;
         ready.drain(out, |planes| {
             ch.span("ot/extend", |ch| {
@@ -270,13 +284,21 @@ impl SoftSpokenReceiver {
             .collect();
         ch.send(SEEDS, Block::as_bytes(&masked))?;
         let leaves = leaves.iter().map(|&seed| Prg::from_seed(seed)).collect();
-        Ok(Self { piece, leaves, ready: Ready::default() })
+        Ok(Self {
+            piece,
+            leaves,
+            ready: Ready::default(),
+        })
     }
 }
 
 impl CotReceiver for SoftSpokenReceiver {
     fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
-        let Self { piece, leaves, ready } = self;
+        let Self {
+            piece,
+            leaves,
+            ready,
+        } = self;
         let k = piece.bits() as usize;
         ready.drain(out, |planes| {
             ch.span("ot/extend", |ch| {

@@ -20,7 +20,11 @@ struct IdealReceiver {
     choices: Prg,
 }
 
-const SUPPLY: Supply = Supply { made: 0, overhead: 1.0, bits_per_cot: 0.0 };
+const SUPPLY: Supply = Supply {
+    made: 0,
+    overhead: 1.0,
+    bits_per_cot: 0.0,
+};
 
 impl CotSender for IdealSender {
     fn delta(&self) -> Block {
@@ -60,8 +64,15 @@ fn direction(seed: u64, name: u64) -> (IdealSender, IdealReceiver) {
     let delta = Block(prg.next_block().0 | 1);
     let (blocks, choices) = (prg.next_block(), prg.next_block());
     (
-        IdealSender { delta, blocks: Prg::from_seed(blocks) },
-        IdealReceiver { delta, blocks: Prg::from_seed(blocks), choices: Prg::from_seed(choices) },
+        IdealSender {
+            delta,
+            blocks: Prg::from_seed(blocks),
+        },
+        IdealReceiver {
+            delta,
+            blocks: Prg::from_seed(blocks),
+            choices: Prg::from_seed(choices),
+        },
     )
 }
 
@@ -71,8 +82,16 @@ pub fn ideal_pair(seed: u64) -> (Ot, Ot) {
     let (client_sends, server_receives) = direction(seed, 1);
     let (server_sends, client_receives) = direction(seed, 2);
     (
-        Ot::from_sources(Role::Client, Box::new(client_sends), Box::new(client_receives)),
-        Ot::from_sources(Role::Server, Box::new(server_sends), Box::new(server_receives)),
+        Ot::from_sources(
+            Role::Client,
+            Box::new(client_sends),
+            Box::new(client_receives),
+        ),
+        Ot::from_sources(
+            Role::Server,
+            Box::new(server_sends),
+            Box::new(server_receives),
+        ),
     )
 }
 

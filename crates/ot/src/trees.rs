@@ -24,7 +24,15 @@ const SUMS: Label = Label::new("ot/trees");
 /// `used` blocks a level.
 fn lanes(cots: &[Block], depth: u32, used: usize) -> Vec<PerTree<Block>> {
     debug_assert_eq!(cots.len(), depth as usize * used);
-    let level = |i| std::array::from_fn(|t| if t < used { cots[i * used + t] } else { Block::ZERO });
+    let level = |i| {
+        std::array::from_fn(|t| {
+            if t < used {
+                cots[i * used + t]
+            } else {
+                Block::ZERO
+            }
+        })
+    };
     (0..depth as usize).map(level).collect()
 }
 

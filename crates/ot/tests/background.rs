@@ -1,5 +1,5 @@
 //! OTs made ahead on threads of their own.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use volvelle_net::memory_pair;
 use volvelle_net::testing::run_pair;
@@ -59,5 +59,8 @@ fn a_peer_that_leaves_is_an_error_and_stays_one() {
         },
         |ch| drop(Ot::setup(ch, CONFIG).unwrap().make_ahead(s1, s2)),
     );
-    assert!(matches!(ends, (OtError::Net(_), OtError::BackgroundEnded)), "{ends:?}");
+    assert!(
+        matches!(ends, (OtError::Net(_), OtError::BackgroundEnded)),
+        "{ends:?}"
+    );
 }

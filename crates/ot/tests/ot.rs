@@ -1,12 +1,12 @@
 //! Random OT, Ferret and the punctured PRF over real and ideal sources.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use volvelle_net::testing::run_pair;
 use volvelle_net::{Channel, Phase};
 use volvelle_ot::convert::{self, OneOfN};
 use volvelle_ot::ferret::Set;
-use volvelle_ot::testing::ideal_pair;
 use volvelle_ot::softspoken::Piece;
+use volvelle_ot::testing::ideal_pair;
 use volvelle_ot::{Engine, Ot, OtConfig};
 use volvelle_prim::{BitVec, Block, Prg};
 
@@ -14,7 +14,10 @@ struct Sent(Vec<Block>, Vec<Block>);
 struct Received(Vec<u8>, Vec<Block>);
 
 fn send(ot: &mut Ot, ch: &mut Channel, width: usize, count: usize) -> Sent {
-    let mut out = Sent(vec![Block::ZERO; count * width], vec![Block::ZERO; count * width]);
+    let mut out = Sent(
+        vec![Block::ZERO; count * width],
+        vec![Block::ZERO; count * width],
+    );
     ot.send_random(ch, width, &mut out.0, &mut out.1).unwrap();
     ch.flush().unwrap();
     out
@@ -48,11 +51,17 @@ fn both_directions(count: usize, width: usize, config: OtConfig) {
     let (client, server) = run_pair(
         |ch| {
             let mut ot = Ot::setup(ch, config).unwrap();
-            (send(&mut ot, ch, width, count), receive(&mut ot, ch, width, count))
+            (
+                send(&mut ot, ch, width, count),
+                receive(&mut ot, ch, width, count),
+            )
         },
         |ch| {
             let mut ot = Ot::setup(ch, config).unwrap();
-            (receive(&mut ot, ch, width, count), send(&mut ot, ch, width, count))
+            (
+                receive(&mut ot, ch, width, count),
+                send(&mut ot, ch, width, count),
+            )
         },
     );
     check(&client.0, &server.0, width);
@@ -82,14 +91,22 @@ fn every_parameter_set_works() {
 fn softspoken_with_every_piece_size() {
     for piece in Piece::ALL {
         // Over a chunk, and a part of one.
-        both_directions(20_000, 1, OtConfig { engine: Engine::SoftSpoken(piece) });
+        both_directions(
+            20_000,
+            1,
+            OtConfig {
+                engine: Engine::SoftSpoken(piece),
+            },
+        );
     }
 }
 
 #[test]
 fn softspoken_sends_what_the_formula_says() {
     for piece in Piece::ALL {
-        let config = OtConfig { engine: Engine::SoftSpoken(piece) };
+        let config = OtConfig {
+            engine: Engine::SoftSpoken(piece),
+        };
         let (bits, _) = run_pair(
             |ch| {
                 let mut ot = Ot::setup(ch, config).unwrap();
@@ -135,8 +152,16 @@ fn an_iteration_sends_what_the_formula_says() {
 #[test]
 fn parties_with_different_sets_are_told() {
     let (client, server) = run_pair(
-        |ch| Ot::setup(ch, OtConfig::ferret(Set::K16)).err().map(|e| e.to_string()),
-        |ch| Ot::setup(ch, OtConfig::ferret(Set::K17)).err().map(|e| e.to_string()),
+        |ch| {
+            Ot::setup(ch, OtConfig::ferret(Set::K16))
+                .err()
+                .map(|e| e.to_string())
+        },
+        |ch| {
+            Ot::setup(ch, OtConfig::ferret(Set::K17))
+                .err()
+                .map(|e| e.to_string())
+        },
     );
     for message in [client.unwrap(), server.unwrap()] {
         assert!(message.contains("same engine"), "{message}");
@@ -151,7 +176,9 @@ fn punctured_rows_agree_but_at_the_point() {
             |ch| {
                 let mut all = Vec::new();
                 client
-                    .send_pprf(ch, depth, width, count, &mut |_, rows| all.push(rows.to_vec()))
+                    .send_pprf(ch, depth, width, count, &mut |_, rows| {
+                        all.push(rows.to_vec())
+                    })
                     .unwrap();
                 ch.flush().unwrap();
                 (all, ch.meter().total().bits())
@@ -171,7 +198,12 @@ fn punctured_rows_agree_but_at_the_point() {
         for (full, (point, punctured)) in sent.0.iter().zip(&received) {
             assert_eq!(full.len(), width << depth);
             for (i, (a, b)) in full.iter().zip(punctured).enumerate() {
-                assert_eq!(a == b, i / width != *point, "depth {depth} row {}", i / width);
+                assert_eq!(
+                    a == b,
+                    i / width != *point,
+                    "depth {depth} row {}",
+                    i / width
+                );
             }
         }
     }
@@ -180,7 +212,9 @@ fn punctured_rows_agree_but_at_the_point() {
 #[test]
 fn chosen_ots_deliver_the_choice() {
     let mut prg = Prg::from_os();
-    let messages: Vec<[Block; 2]> = (0..100).map(|_| [prg.next_block(), prg.next_block()]).collect();
+    let messages: Vec<[Block; 2]> = (0..100)
+        .map(|_| [prg.next_block(), prg.next_block()])
+        .collect();
     let choices = BitVec::random(&mut prg, 100);
     let (mut client, mut server) = ideal_pair(3);
     let ((), got) = run_pair(
@@ -211,6 +245,9 @@ fn one_of_n_ots_deliver_the_choice_at_the_stated_cost() {
             assert_eq!(got[i], messages[(i << log_n) + choices[i] as usize]);
         }
         let cost = spec.cost(count);
-        assert_eq!((8 * sent.sent, 8 * sent.received), (cost.client_bits, cost.server_bits));
+        assert_eq!(
+            (8 * sent.sent, 8 * sent.received),
+            (cost.client_bits, cost.server_bits)
+        );
     }
 }

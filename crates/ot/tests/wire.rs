@@ -1,5 +1,5 @@
 //! What goes over the wire: digests, distribution, and peers that send something else.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use sha2::{Digest, Sha256};
 use volvelle_net::testing::{Transcript, run_pair_recorded, scripted};
@@ -32,22 +32,29 @@ fn session(ch: &mut Channel, seed: u64) -> Result<(), OtError> {
 }
 
 fn transcript(seed: u64) -> Transcript {
-    let (a, b, transcript) =
-        run_pair_recorded(|ch| session(ch, seed), |ch| session(ch, seed + 1));
+    let (a, b, transcript) = run_pair_recorded(|ch| session(ch, seed), |ch| session(ch, seed + 1));
     a.unwrap();
     b.unwrap();
     transcript
 }
 
 fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(8).map(|b| format!("{b:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .take(8)
+        .map(|b| format!("{b:02x}"))
+        .collect()
 }
 
 #[test]
 fn messages_have_the_recorded_digests() {
     let t = transcript(2026);
     let digests = [hex(&t.client_payload()), hex(&t.server_payload())];
-    assert_eq!(digests, ["eca580c31bd0f604", "ff6f724edfdea574"], "the wire format changed");
+    assert_eq!(
+        digests,
+        ["eca580c31bd0f604", "ff6f724edfdea574"],
+        "the wire format changed"
+    );
 }
 
 /// Chi-square of byte values, 255 degrees of freedom: mean 255, deviation 22.6.
@@ -55,7 +62,10 @@ fn chi_square(bytes: &[u8]) -> f64 {
     let mut counts = [0f64; 256];
     bytes.iter().for_each(|&b| counts[b as usize] += 1.0);
     let expected = bytes.len() as f64 / 256.0;
-    counts.iter().map(|c| (c - expected).powi(2) / expected).sum()
+    counts
+        .iter()
+        .map(|c| (c - expected).powi(2) / expected)
+        .sum()
 }
 
 #[test]
@@ -64,8 +74,11 @@ fn messages_look_uniform_whatever_the_secrets() {
     for seed in [1, 77] {
         let t = transcript(seed);
         for (name, frames) in [("client", t.client_frames()), ("server", t.server_frames())] {
-            let bytes: Vec<u8> =
-                frames.iter().filter(|f| f.1.len() > 4096).flat_map(|f| f.1.to_vec()).collect();
+            let bytes: Vec<u8> = frames
+                .iter()
+                .filter(|f| f.1.len() > 4096)
+                .flat_map(|f| f.1.to_vec())
+                .collect();
             assert!(bytes.len() > 100_000);
             let chi = chi_square(&bytes);
             assert!((120.0..420.0).contains(&chi), "{name}: chi-square {chi}");
@@ -77,10 +90,17 @@ fn messages_look_uniform_whatever_the_secrets() {
 fn truncated_and_garbled_peers_give_errors() {
     let t = transcript(5);
     let mut prg = Prg::from_os();
-    for (role, bytes) in [(Role::Server, &t.client_sent), (Role::Client, &t.server_sent)] {
+    for (role, bytes) in [
+        (Role::Server, &t.client_sent),
+        (Role::Client, &t.server_sent),
+    ] {
         for _ in 0..12 {
             // The early messages are short, so cut there as often as anywhere.
-            let limit = if prg.next_u64() % 2 == 0 { 6000 } else { bytes.len() };
+            let limit = if prg.next_u64() & 1 == 0 {
+                6000
+            } else {
+                bytes.len()
+            };
             let cut = prg.next_u64() as usize % limit;
             let mut ch = scripted(role, bytes[..cut].to_vec());
             assert!(session(&mut ch, 6).is_err(), "cut at {cut}");
@@ -89,7 +109,10 @@ fn truncated_and_garbled_peers_give_errors() {
             prg.fill_bytes(&mut noise);
             let mut garbled = bytes[..cut].to_vec();
             garbled.extend(noise);
-            assert!(session(&mut scripted(role, garbled), 6).is_err(), "noise at {cut}");
+            assert!(
+                session(&mut scripted(role, garbled), 6).is_err(),
+                "noise at {cut}"
+            );
 
             let mut flipped = bytes.clone();
             flipped[cut] ^= 1 << (prg.next_u64() % 8);

@@ -43,7 +43,10 @@ impl Aes128 {
     #[must_use]
     pub fn with_backend(key: Block, backend: Backend) -> Self {
         let usable = Backend::available();
-        let backend = usable.into_iter().rfind(|&b| b <= backend).unwrap_or(Backend::Portable);
+        let backend = usable
+            .into_iter()
+            .rfind(|&b| b <= backend)
+            .unwrap_or(Backend::Portable);
         let schedule = match backend {
             // SAFETY: `available` lists AesNi and Vaes only where AES-NI was detected.
             #[cfg(target_arch = "x86_64")]
@@ -177,8 +180,16 @@ mod tests {
     fn fips_197_vectors_on_every_backend() {
         // FIPS-197, appendix B and appendix C.1.
         let vectors = [
-            (0x2b7e151628aed2a6abf7158809cf4f3c, 0x3243f6a8885a308d313198a2e0370734, 0x3925841d02dc09fbdc118597196a0b32),
-            (0x000102030405060708090a0b0c0d0e0f, 0x00112233445566778899aabbccddeeff, 0x69c4e0d86a7b0430d8cdb78070b4c55a),
+            (
+                0x2b7e151628aed2a6abf7158809cf4f3c,
+                0x3243f6a8885a308d313198a2e0370734,
+                0x3925841d02dc09fbdc118597196a0b32,
+            ),
+            (
+                0x000102030405060708090a0b0c0d0e0f,
+                0x00112233445566778899aabbccddeeff,
+                0x69c4e0d86a7b0430d8cdb78070b4c55a,
+            ),
         ];
         for backend in Backend::available() {
             for (key, plain, cipher) in vectors {

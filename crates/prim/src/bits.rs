@@ -21,7 +21,10 @@ impl BitVec {
     /// `len` zero bits.
     #[must_use]
     pub fn zeros(len: usize) -> Self {
-        Self { words: vec![0; len.div_ceil(64)], len }
+        Self {
+            words: vec![0; len.div_ceil(64)],
+            len,
+        }
     }
 
     /// Bit `i` is `f(i)`.
@@ -108,10 +111,10 @@ impl BitVec {
     /// Clears the bits beyond the length.
     #[inline]
     pub fn clear_padding(&mut self) {
-        if !self.len.is_multiple_of(64) {
-            if let Some(last) = self.words.last_mut() {
-                *last &= (1 << (self.len % 64)) - 1;
-            }
+        if !self.len.is_multiple_of(64)
+            && let Some(last) = self.words.last_mut()
+        {
+            *last &= (1 << (self.len % 64)) - 1;
         }
     }
 
@@ -208,7 +211,12 @@ impl BitVec {
     /// If the range is out of bounds.
     #[must_use]
     pub fn slice(&self, start: usize, len: usize) -> Self {
-        assert!(start + len <= self.len, "bits {start}..{} of {}", start + len, self.len);
+        assert!(
+            start + len <= self.len,
+            "bits {start}..{} of {}",
+            start + len,
+            self.len
+        );
         let (first, shift) = (start / 64, start % 64);
         let words = (0..len.div_ceil(64))
             .map(|w| {

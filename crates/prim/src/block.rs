@@ -72,9 +72,7 @@ impl Block {
     #[must_use]
     pub fn as_bytes_mut(blocks: &mut [Self]) -> &mut [u8] {
         // SAFETY: as `as_bytes`; every bit pattern is a valid Block.
-        unsafe {
-            std::slice::from_raw_parts_mut(blocks.as_mut_ptr().cast(), size_of_val(blocks))
-        }
+        unsafe { std::slice::from_raw_parts_mut(blocks.as_mut_ptr().cast(), size_of_val(blocks)) }
     }
 
     /// The memory of `blocks` as 64-bit words to write into, low half first (no copy).

@@ -58,7 +58,11 @@ pub fn xor_permute(v: &[u64], k: u32, s: usize, out: &mut [u64]) {
 
 /// A logarithmic shifter: one masked step a bit of `s`.
 fn move_by(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
-    assert_eq!((v.len(), out.len()), (row_words(k), row_words(k)), "rows of 2^{k} bits");
+    assert_eq!(
+        (v.len(), out.len()),
+        (row_words(k), row_words(k)),
+        "rows of 2^{k} bits"
+    );
     out.copy_from_slice(v);
     if k < 6 {
         out[0] &= mask(1 << k);
@@ -87,12 +91,11 @@ fn xor_moved(to: &mut [u64], from: &[u64], k: u32, kind: Move, bit: u32) {
     let words = to.len();
     if bit >= 6 {
         let step = 1usize << (bit - 6);
-        for w in 0..words {
-            let source = match kind {
+        for (w, to) in to.iter_mut().enumerate() {
+            *to ^= from[match kind {
                 Move::RotateDown => (w + step) & (words - 1),
                 Move::Xor => w ^ step,
-            };
-            to[w] ^= from[source];
+            }];
         }
         return;
     }
@@ -108,8 +111,8 @@ fn xor_moved(to: &mut [u64], from: &[u64], k: u32, kind: Move, bit: u32) {
                 0x0000_0000_ffff_ffff,
             ];
             let low = LOW[bit as usize];
-            for w in 0..words {
-                to[w] ^= (from[w] >> d & low) | (from[w] & low) << d;
+            for (to, from) in to.iter_mut().zip(from) {
+                *to ^= (from >> d & low) | (from & low) << d;
             }
         }
         Move::RotateDown if k < 6 => {
@@ -117,8 +120,8 @@ fn xor_moved(to: &mut [u64], from: &[u64], k: u32, kind: Move, bit: u32) {
             to[0] ^= (from[0] >> d | from[0] << (n - d)) & mask(n);
         }
         Move::RotateDown => {
-            for w in 0..words {
-                to[w] ^= from[w] >> d | from[(w + 1) & (words - 1)] << (64 - d);
+            for (w, to) in to.iter_mut().enumerate() {
+                *to ^= from[w] >> d | from[(w + 1) & (words - 1)] << (64 - d);
             }
         }
     }
@@ -126,7 +129,11 @@ fn xor_moved(to: &mut [u64], from: &[u64], k: u32, kind: Move, bit: u32) {
 
 fn fold_all(rows: &mut [u64], k: u32, kind: Move, out: &mut [u64]) {
     let words = row_words(k);
-    assert_eq!((rows.len(), out.len()), (words << k, words), "2^{k} rows of 2^{k} bits");
+    assert_eq!(
+        (rows.len(), out.len()),
+        (words << k, words),
+        "2^{k} rows of 2^{k} bits"
+    );
     if k < 6 {
         rows.iter_mut().for_each(|r| *r &= mask(1 << k));
     }
@@ -173,14 +180,22 @@ fn fold<const W: usize>(rows: &mut [u64], k: u32, kind: Move) {
             6 => fold_words::<W, 1>(low, high, kind),
             7 => fold_words::<W, 2>(low, high, kind),
             8 => fold_words::<W, 4>(low, high, kind),
-            _ if kind == Move::Xor => fold_rows(low, high, |to, from| xor_moved(to, from, k, Move::Xor, bit)),
-            _ => fold_rows(low, high, |to, from| xor_moved(to, from, k, Move::RotateDown, bit)),
+            _ if kind == Move::Xor => {
+                fold_rows(low, high, |to, from| xor_moved(to, from, k, Move::Xor, bit))
+            }
+            _ => fold_rows(low, high, |to, from| {
+                xor_moved(to, from, k, Move::RotateDown, bit)
+            }),
         }
     }
 }
 
 #[inline(always)]
-fn fold_words<const W: usize, const STEP: usize>(low: &mut [[u64; W]], high: &[[u64; W]], kind: Move) {
+fn fold_words<const W: usize, const STEP: usize>(
+    low: &mut [[u64; W]],
+    high: &[[u64; W]],
+    kind: Move,
+) {
     if kind == Move::Xor {
         fold_rows(low, high, |to, from| {
             for w in 0..W {
@@ -197,7 +212,11 @@ fn fold_words<const W: usize, const STEP: usize>(low: &mut [[u64; W]], high: &[[
 }
 
 #[inline(always)]
-fn fold_rows<const W: usize>(low: &mut [[u64; W]], high: &[[u64; W]], step: impl Fn(&mut [u64; W], &[u64; W])) {
+fn fold_rows<const W: usize>(
+    low: &mut [[u64; W]],
+    high: &[[u64; W]],
+    step: impl Fn(&mut [u64; W], &[u64; W]),
+) {
     for (to, from) in low.iter_mut().zip(high) {
         step(to, from);
     }

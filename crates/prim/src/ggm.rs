@@ -42,7 +42,11 @@ pub fn expand(
         nodes[TREES + t] = first[t] ^ delta;
     }
     for (level, sum) in (1..depth).zip(left_sums) {
-        let kernel = Level { nodes, parents: TREES << level, fixes: None };
+        let kernel = Level {
+            nodes,
+            parents: TREES << level,
+            fixes: None,
+        };
         *sum = PERMUTATION.dispatch(kernel).left;
     }
 }
@@ -82,7 +86,11 @@ pub fn reconstruct(
     let mut fixes = Fixes::none(&points);
     for level in 1..depth {
         let parents = TREES << level;
-        let sums = PERMUTATION.dispatch(Level { nodes, parents, fixes: Some(&fixes) });
+        let sums = PERMUTATION.dispatch(Level {
+            nodes,
+            parents,
+            fixes: Some(&fixes),
+        });
         let i = level as usize;
         for t in 0..TREES {
             let side = sides[i][t];
@@ -101,7 +109,10 @@ pub fn reconstruct(
     if depth == 1 && leaf == Leaf::Correlated {
         fixes.point = known[0];
     }
-    PERMUTATION.dispatch(ApplyFixes { nodes, fixes: &fixes });
+    PERMUTATION.dispatch(ApplyFixes {
+        nodes,
+        fixes: &fixes,
+    });
     points
 }
 
@@ -113,8 +124,16 @@ pub fn mark_choices(nodes: &mut [Block], points: Option<&PerTree<u64>>) {
 
 fn check(depth: u32, nodes: usize, inner_levels: usize) {
     assert!(depth >= 1, "a tree has at least one level");
-    assert_eq!(nodes, TREES << depth, "nodes of eight trees of depth {depth}");
-    assert_eq!(inner_levels, depth as usize - 1, "level sums at depth {depth}");
+    assert_eq!(
+        nodes,
+        TREES << depth,
+        "nodes of eight trees of depth {depth}"
+    );
+    assert_eq!(
+        inner_levels,
+        depth as usize - 1,
+        "level sums at depth {depth}"
+    );
 }
 
 /// Corrections XORed into nodes as they are read: at most two nodes a tree.
@@ -196,6 +215,10 @@ impl Kernel for Level<'_> {
     #[inline(always)]
     fn run<E: Engine>(self, e: E) -> Sums {
         let (left, right) = self.nodes[..2 * self.parents].split_at_mut(self.parents);
+        #[expect(
+            clippy::manual_map,
+            reason = "a closure would not be inlined with the engine's instructions"
+        )]
         let fixes = match self.fixes {
             Some(fixes) => Some(FixRegs::load(e, fixes)),
             None => None,
@@ -228,7 +251,10 @@ impl Kernel for Level<'_> {
             }
             at += step;
         }
-        Sums { left: store_group(e, &left_sum), right: store_group(e, &right_sum) }
+        Sums {
+            left: store_group(e, &left_sum),
+            right: store_group(e, &right_sum),
+        }
     }
 }
 
@@ -280,6 +306,10 @@ impl Kernel for MarkChoices<'_> {
     fn run<E: Engine>(self, e: E) {
         let clear = e.splat(Block(!1));
         let one = e.splat(Block(1));
+        #[expect(
+            clippy::manual_map,
+            reason = "a closure would not be inlined with the engine's instructions"
+        )]
         let targets = match self.points {
             Some(points) => Some(load_group(e, &positions(points))),
             None => None,
@@ -312,8 +342,7 @@ mod tests {
                 for _ in 1..depth {
                     let mut left = level.clone();
                     ccr(&mut left);
-                    let right: Vec<Block> =
-                        left.iter().zip(&level).map(|(&h, &p)| h ^ p).collect();
+                    let right: Vec<Block> = left.iter().zip(&level).map(|(&h, &p)| h ^ p).collect();
                     level = [left, right].concat();
                 }
                 level
@@ -332,7 +361,10 @@ mod tests {
             expand(&first, delta, depth, &mut nodes, &mut sums);
             let trees = reference(&first, delta, depth);
             for (i, &node) in nodes.iter().enumerate() {
-                assert!(node == trees[i % TREES][i / TREES], "depth {depth} block {i}");
+                assert!(
+                    node == trees[i % TREES][i / TREES],
+                    "depth {depth} block {i}"
+                );
             }
 
             let sides: Vec<PerTree<u8>> = (0..depth)
@@ -362,8 +394,16 @@ mod tests {
                 for (i, &node) in rebuilt.iter().enumerate() {
                     let at_point = (i / TREES) as u64 == points[i % TREES];
                     assert_eq!(node.lsb(), at_point);
-                    let plain = if at_point && leaf == Leaf::Zero { Block::ZERO } else { nodes[i] };
-                    let offset = if at_point && leaf == Leaf::Correlated { delta } else { Block::ZERO };
+                    let plain = if at_point && leaf == Leaf::Zero {
+                        Block::ZERO
+                    } else {
+                        nodes[i]
+                    };
+                    let offset = if at_point && leaf == Leaf::Correlated {
+                        delta
+                    } else {
+                        Block::ZERO
+                    };
                     assert!(node.0 >> 1 == (plain ^ offset).0 >> 1);
                 }
             }

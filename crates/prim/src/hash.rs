@@ -68,7 +68,12 @@ impl Tccr {
     /// If `out.len() != blocks.len() * width`.
     pub fn hash(&self, blocks: &[Block], offset: Block, out: &mut [Block]) {
         assert_eq!(out.len(), blocks.len() * self.width, "hash outputs");
-        PERMUTATION.dispatch(TccrKernel { spec: self, blocks, offset, out });
+        PERMUTATION.dispatch(TccrKernel {
+            spec: self,
+            blocks,
+            offset,
+            out,
+        });
     }
 }
 
@@ -84,7 +89,12 @@ impl Kernel for TccrKernel<'_> {
 
     #[inline(always)]
     fn run<E: Engine>(self, e: E) {
-        let Self { spec, blocks, offset, out } = self;
+        let Self {
+            spec,
+            blocks,
+            offset,
+            out,
+        } = self;
         let group = LANES * E::WIDTH;
         let mut input = [Block::ZERO; LANES * 4];
         let mut output = [Block::ZERO; LANES * 4];
@@ -137,7 +147,9 @@ mod tests {
     use super::*;
 
     fn inputs(len: usize) -> Vec<Block> {
-        (0..len as u128).map(|i| Block(i.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))).collect()
+        (0..len as u128)
+            .map(|i| Block(i.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)))
+            .collect()
     }
 
     fn pi(x: u128) -> u128 {
@@ -162,13 +174,20 @@ mod tests {
         for (len, width) in [(1, 1), (31, 1), (32, 1), (100, 1), (5, 3), (40, 2)] {
             let x = inputs(len);
             let mut h = vec![Block::ZERO; len * width];
-            Tccr { first: u64::MAX - 3, width }.hash(&x, offset, &mut h);
+            Tccr {
+                first: u64::MAX - 3,
+                width,
+            }
+            .hash(&x, offset, &mut h);
             for i in 0..len {
                 for j in 0..width {
                     let p = pi((x[i] ^ offset).0);
                     let index = (u64::MAX - 3).wrapping_add(i as u64);
                     let tweak = u128::from(index) | (j as u128 + 1) << 64;
-                    assert!(h[i * width + j].0 == pi(p ^ tweak) ^ p, "{len} {width} {i} {j}");
+                    assert!(
+                        h[i * width + j].0 == pi(p ^ tweak) ^ p,
+                        "{len} {width} {i} {j}"
+                    );
                 }
             }
         }

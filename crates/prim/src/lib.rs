@@ -45,5 +45,9 @@ pub use simd::Backend;
 #[inline]
 #[must_use]
 pub const fn mask(bits: u32) -> u64 {
-    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+    if bits >= 64 {
+        u64::MAX
+    } else {
+        (1 << bits) - 1
+    }
 }

@@ -23,7 +23,10 @@ impl Lines {
     /// `len` zero blocks.
     #[must_use]
     pub fn zeros(len: usize) -> Self {
-        Self { lines: vec![Line([Block::ZERO; 4]); len.div_ceil(4)], len }
+        Self {
+            lines: vec![Line([Block::ZERO; 4]); len.div_ceil(4)],
+            len,
+        }
     }
 }
 

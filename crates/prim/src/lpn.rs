@@ -31,7 +31,10 @@ impl LocalLinearCode {
     #[must_use]
     pub fn new(seed: Block, log_secret: u32) -> Self {
         assert!(log_secret <= MAX_LOG_SECRET, "2^{log_secret} columns");
-        Self { indices: Aes128::new(seed), log_secret }
+        Self {
+            indices: Aes128::new(seed),
+            log_secret,
+        }
     }
 
     /// `out[i] ⊕= ⊕` of the ten entries of `secret` that row `first_row + i` names.
@@ -40,7 +43,12 @@ impl LocalLinearCode {
     /// If `secret` is not `2^log_secret` blocks.
     pub fn encode(&self, first_row: u64, secret: &[Block], out: &mut [Block]) {
         assert_eq!(secret.len(), 1 << self.log_secret, "LPN secret");
-        self.indices.dispatch(Encode { code: self, first_row, out, row: One { secret } });
+        self.indices.dispatch(Encode {
+            code: self,
+            first_row,
+            out,
+            row: One { secret },
+        });
     }
 
     /// [`Self::encode`] for four secrets at once: entry `j` of secret `s` is block `4·j + s` of `secrets`,
@@ -50,8 +58,17 @@ impl LocalLinearCode {
     /// If `secrets` is not `4·2^log_secret` blocks or `out` not whole fours.
     pub fn encode_four(&self, first_row: u64, secrets: &[Block], out: &mut [Block]) {
         assert_eq!(secrets.len(), 4 << self.log_secret, "four LPN secrets");
-        assert!(out.len().is_multiple_of(4), "{} outputs of four secrets", out.len());
-        self.indices.dispatch(Encode { code: self, first_row, out, row: Four { secrets } });
+        assert!(
+            out.len().is_multiple_of(4),
+            "{} outputs of four secrets",
+            out.len()
+        );
+        self.indices.dispatch(Encode {
+            code: self,
+            first_row,
+            out,
+            row: Four { secrets },
+        });
     }
 }
 
@@ -177,7 +194,10 @@ mod tests {
         let expected: Vec<Block> = (0..300u128)
             .map(|i| {
                 let row = i + 1000;
-                let words = [aes.encrypt(Block(2 * row)).0, aes.encrypt(Block(2 * row + 1)).0];
+                let words = [
+                    aes.encrypt(Block(2 * row)).0,
+                    aes.encrypt(Block(2 * row + 1)).0,
+                ];
                 (0..WEIGHT).fold(start[i as usize], |acc, j| {
                     let word = (words[j / 6] >> (64 * (j / 3 % 2))) as u64;
                     acc ^ secret[(word >> (21 * (j % 3))) as usize & 511]
@@ -185,19 +205,28 @@ mod tests {
             })
             .collect();
         for backend in Backend::available() {
-            let code = LocalLinearCode { indices: Aes128::with_backend(seed, backend), log_secret: log };
+            let code = LocalLinearCode {
+                indices: Aes128::with_backend(seed, backend),
+                log_secret: log,
+            };
             let mut out = start.clone();
             code.encode(1000, &secret, &mut out[..100]);
             code.encode(1100, &secret, &mut out[100..]);
             assert!(out == expected, "{backend:?}");
 
-            let four: Vec<Block> = secret.iter().flat_map(|&b| [b, Block::ZERO, Block(!b.0), b]).collect();
+            let four: Vec<Block> = secret
+                .iter()
+                .flat_map(|&b| [b, Block::ZERO, Block(!b.0), b])
+                .collect();
             let mut wide = vec![Block::ZERO; 4 * 300];
             code.encode_four(1000, &four, &mut wide);
             for (i, row) in wide.chunks(4).enumerate() {
                 let plain = expected[i] ^ start[i];
                 // Ten ones a row: complements cancel.
-                assert!(*row == [plain, Block::ZERO, plain, plain], "{backend:?} row {i}");
+                assert!(
+                    *row == [plain, Block::ZERO, plain, plain],
+                    "{backend:?} row {i}"
+                );
             }
         }
     }

@@ -15,13 +15,22 @@ pub const fn packed_len(count: usize, bits: u32) -> usize {
 /// # Panics
 /// If `bits` is not in `1..=64`.
 pub fn pack_append(values: &[u64], bits: u32, out: &mut Vec<u8>) {
-    assert!((1..=64).contains(&bits), "bits must be in 1..=64, got {bits}");
+    assert!(
+        (1..=64).contains(&bits),
+        "bits must be in 1..=64, got {bits}"
+    );
     out.reserve(packed_len(values.len(), bits));
     match bits {
         8 => out.extend(values.iter().map(|&v| v as u8)),
-        16 => values.iter().for_each(|&v| out.extend_from_slice(&(v as u16).to_le_bytes())),
-        32 => values.iter().for_each(|&v| out.extend_from_slice(&(v as u32).to_le_bytes())),
-        64 => values.iter().for_each(|&v| out.extend_from_slice(&v.to_le_bytes())),
+        16 => values
+            .iter()
+            .for_each(|&v| out.extend_from_slice(&(v as u16).to_le_bytes())),
+        32 => values
+            .iter()
+            .for_each(|&v| out.extend_from_slice(&(v as u32).to_le_bytes())),
+        64 => values
+            .iter()
+            .for_each(|&v| out.extend_from_slice(&v.to_le_bytes())),
         _ => pack_stream(values, bits, out),
     }
 }
@@ -56,10 +65,21 @@ pub fn pack(values: &[u64], bits: u32) -> Vec<u8> {
 /// If `bytes.len() != packed_len(out.len(), bits)` or `bits` is not in `1..=64`: callers receive
 /// exactly that many bytes.
 pub fn unpack_into(bytes: &[u8], bits: u32, out: &mut [u64]) {
-    assert!((1..=64).contains(&bits), "bits must be in 1..=64, got {bits}");
-    assert_eq!(bytes.len(), packed_len(out.len(), bits), "packed length of {} words", out.len());
+    assert!(
+        (1..=64).contains(&bits),
+        "bits must be in 1..=64, got {bits}"
+    );
+    assert_eq!(
+        bytes.len(),
+        packed_len(out.len(), bits),
+        "packed length of {} words",
+        out.len()
+    );
     match bits {
-        8 => out.iter_mut().zip(bytes).for_each(|(o, &b)| *o = u64::from(b)),
+        8 => out
+            .iter_mut()
+            .zip(bytes)
+            .for_each(|(o, &b)| *o = u64::from(b)),
         16 => unpack_whole::<2>(bytes, out),
         32 => unpack_whole::<4>(bytes, out),
         64 => unpack_whole::<8>(bytes, out),

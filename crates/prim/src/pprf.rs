@@ -22,7 +22,8 @@ fn children(nodes: &[Block]) -> Zeroizing<Vec<Block>> {
 }
 
 fn sums(tree: &[Block]) -> Sides {
-    tree.chunks_exact(2).fold([Block::ZERO; 2], |[l, r], pair| [l ^ pair[0], r ^ pair[1]])
+    tree.chunks_exact(2)
+        .fold([Block::ZERO; 2], |[l, r], pair| [l ^ pair[0], r ^ pair[1]])
 }
 
 /// Expands a tree from each root. Returns the leaves, `2^depth` a tree, and the sums of level `i` of tree
@@ -48,7 +49,11 @@ pub fn expand(roots: &[Block], depth: u32) -> (Zeroizing<Vec<Block>>, Zeroizing<
 /// If there are not `depth` sums a point.
 #[must_use]
 pub fn reconstruct(points: &[u32], known: &[Block], depth: u32) -> Zeroizing<Vec<Block>> {
-    assert_eq!(known.len(), points.len() * depth as usize, "a sum a level and tree");
+    assert_eq!(
+        known.len(),
+        points.len() * depth as usize,
+        "a sum a level and tree"
+    );
     let mut nodes = Zeroizing::new(vec![Block::ZERO; points.len()]);
     for level in 0..depth {
         nodes = children(&nodes);
@@ -108,7 +113,10 @@ mod tests {
             let rebuilt = reconstruct(&points, &known, depth);
             for (i, (a, b)) in leaves.iter().zip(rebuilt.iter()).enumerate() {
                 let (t, j) = (i / trees, i % trees);
-                assert!(if j == t { *b == Block::ZERO } else { a == b }, "depth {depth} tree {t} leaf {j}");
+                assert!(
+                    if j == t { *b == Block::ZERO } else { a == b },
+                    "depth {depth} tree {t} leaf {j}"
+                );
             }
         }
     }

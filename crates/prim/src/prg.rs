@@ -17,7 +17,10 @@ impl Prg {
     /// From a seed that must be secret and used for nothing else.
     #[must_use]
     pub fn from_seed(seed: Block) -> Self {
-        Self { cipher: Aes128::new(seed), counter: 0 }
+        Self {
+            cipher: Aes128::new(seed),
+            counter: 0,
+        }
     }
 
     /// From the operating system's entropy.
@@ -117,7 +120,11 @@ mod tests {
         prg.fill_blocks(&mut out[..50]);
         prg.fill_blocks(&mut out[50..]);
         let aes = Aes128::new(seed);
-        assert!(out.iter().enumerate().all(|(i, &b)| b == aes.encrypt(Block(i as u128))));
+        assert!(
+            out.iter()
+                .enumerate()
+                .all(|(i, &b)| b == aes.encrypt(Block(i as u128)))
+        );
     }
 
     #[test]
@@ -126,8 +133,10 @@ mod tests {
         Prg::from_seed(Block(7)).fill_u64(&mut words);
         let mut bytes = [0; 33 * 8];
         Prg::from_seed(Block(7)).fill_bytes(&mut bytes);
-        let from_bytes: Vec<u64> =
-            bytes.chunks(8).map(|c| u64::from_le_bytes(c.try_into().unwrap())).collect();
+        let from_bytes: Vec<u64> = bytes
+            .chunks(8)
+            .map(|c| u64::from_le_bytes(c.try_into().unwrap()))
+            .collect();
         assert_eq!(words.as_slice(), from_bytes);
         assert!(Prg::from_os().next_block() != Prg::from_os().next_block());
     }

@@ -12,7 +12,12 @@ use crate::Backend;
 #[must_use]
 #[inline]
 pub fn sum(bits: &[u64], table: &[u64]) -> u64 {
-    assert!(bits.len() * 64 >= table.len(), "{} selection words for {} entries", bits.len(), table.len());
+    assert!(
+        bits.len() * 64 >= table.len(),
+        "{} selection words for {} entries",
+        bits.len(),
+        table.len()
+    );
     #[cfg(target_arch = "x86_64")]
     if Backend::current() == Backend::Vaes {
         // SAFETY: the Vaes backend is current only where AVX-512F was detected; length checked above.
@@ -28,7 +33,12 @@ pub fn sum(bits: &[u64], table: &[u64]) -> u64 {
 #[must_use]
 #[inline]
 pub fn xor(bits: &[u64], table: &[u64]) -> u64 {
-    assert!(bits.len() * 64 >= table.len(), "{} selection words for {} entries", bits.len(), table.len());
+    assert!(
+        bits.len() * 64 >= table.len(),
+        "{} selection words for {} entries",
+        bits.len(),
+        table.len()
+    );
     #[cfg(target_arch = "x86_64")]
     if Backend::current() == Backend::Vaes {
         // SAFETY: as in `sum`.
@@ -114,8 +124,16 @@ mod tests {
             let mut table = vec![0; len];
             prg.fill_u64(&mut bits);
             prg.fill_u64(&mut table);
-            assert_eq!(sum(&bits, &table), portable(&bits, &table, u64::wrapping_add), "{len}");
-            assert_eq!(xor(&bits, &table), portable(&bits, &table, |a, b| a ^ b), "{len}");
+            assert_eq!(
+                sum(&bits, &table),
+                portable(&bits, &table, u64::wrapping_add),
+                "{len}"
+            );
+            assert_eq!(
+                xor(&bits, &table),
+                portable(&bits, &table, |a, b| a ^ b),
+                "{len}"
+            );
         }
     }
 }

@@ -25,7 +25,10 @@ type Rows = [[u64; 2 * TILES]; ROWS];
 pub fn transpose_columns(columns: &[Block], out: &mut [Block]) {
     let length = columns.len() / ROWS;
     assert_eq!(out.len(), columns.len(), "as many blocks out as in");
-    assert!(columns.len().is_multiple_of(ROWS * TILES), "columns of whole fours of blocks");
+    assert!(
+        columns.len().is_multiple_of(ROWS * TILES),
+        "columns of whole fours of blocks"
+    );
     #[cfg(target_arch = "x86_64")]
     if Backend::current() == Backend::Vaes {
         // SAFETY: the Vaes backend is current only where AVX-512 was detected.
@@ -63,11 +66,15 @@ mod avx512 {
                 });
             }
             for first in 0..16 {
-                pass::<2>(&mut rows, first / 2 * 16 + first % 2, |a, b, round| match round {
-                    0 => swap::<8>(a, b, 0x00ff_00ff_00ff_00ff),
-                    1 => swap::<4>(a, b, 0x0f0f_0f0f_0f0f_0f0f),
-                    _ => swap::<2>(a, b, 0x3333_3333_3333_3333),
-                });
+                pass::<2>(
+                    &mut rows,
+                    first / 2 * 16 + first % 2,
+                    |a, b, round| match round {
+                        0 => swap::<8>(a, b, 0x00ff_00ff_00ff_00ff),
+                        1 => swap::<4>(a, b, 0x0f0f_0f0f_0f0f_0f0f),
+                        _ => swap::<2>(a, b, 0x3333_3333_3333_3333),
+                    },
+                );
             }
             for (pair, out) in rows.chunks_exact(2).zip(out.chunks_exact_mut(2 * TILES)) {
                 let (a, b) = swap::<1>(pair[0], pair[1], 0x5555_5555_5555_5555);

@@ -143,7 +143,8 @@ impl<H: Half> Ferret<H> {
         let lanes = trees * instances;
         let cots = &self.tree_cots[self.trees_done * instances * depth as usize..]
             [..lanes * depth as usize];
-        self.half.leaves(ch, cots, (depth, lanes), &mut self.group)?;
+        self.half
+            .leaves(ch, cots, (depth, lanes), &mut self.group)?;
         if lanes < TREES {
             drop_absent_lanes(&mut self.group, lanes);
         }
@@ -233,7 +234,12 @@ pub(crate) fn sender(
 ) -> Result<Ferret<SenderHalf>, OtError> {
     let mut seed = Zeroizing::new(vec![Block::ZERO; set.seed()]);
     source.extend(ch, &mut seed)?;
-    Ok(Ferret::new(SenderHalf(Zeroizing::new(source.delta())), set, code, seed))
+    Ok(Ferret::new(
+        SenderHalf(Zeroizing::new(source.delta())),
+        set,
+        code,
+        seed,
+    ))
 }
 
 /// Receiver's end, seeded by `source`.

@@ -92,7 +92,11 @@ impl Set {
     /// else the fastest. [`Set::K19`] sends the least and is chosen by name.
     #[must_use]
     pub const fn for_demand(cots: u64) -> Self {
-        if cots <= 100_000 { Self::K16 } else { Self::K17 }
+        if cots <= 100_000 {
+            Self::K16
+        } else {
+            Self::K17
+        }
     }
 
     /// Its name, for handshakes and reports.

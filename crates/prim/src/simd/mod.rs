@@ -31,7 +31,10 @@ impl Backend {
     #[must_use]
     pub fn available() -> Vec<Self> {
         let best = Self::best();
-        [Self::Portable, Self::AesNi, Self::Vaes].into_iter().filter(|&b| b <= best).collect()
+        [Self::Portable, Self::AesNi, Self::Vaes]
+            .into_iter()
+            .filter(|&b| b <= best)
+            .collect()
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -114,4 +117,3 @@ pub(crate) trait Kernel {
     type Output;
     fn run<E: Engine>(self, engine: E) -> Self::Output;
 }
-
