@@ -1,8 +1,8 @@
 //! Nanoseconds a lookup and phase, with ideal OTs: what this crate's own computing takes.
 //!
-//! `cargo run --release -p volvelle-lut --example phases [k [l [batch]]]`; best of five runs, wall time of both
-//! parties on two threads. "OTs" is the time of drawing as many ideal OTs, which the preprocessing
-//! figures include.
+//! `cargo run --release -p volvelle-lut --example phases [k [l [batch]]]`; best of five runs, wall
+//! time of both parties on two threads. "OTs" is the time of drawing as many ideal OTs, which the
+//! preprocessing figures include.
 
 use std::time::{Duration, Instant};
 

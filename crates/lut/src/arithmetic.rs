@@ -1,6 +1,7 @@
-//! Lookup with additively shared outputs (ROTL, PoPETs 2026, §5; design §4.2).
+//! Lookup with additively shared outputs (ROTL, PoPETs 2026, §5).
 //!
-//! One-hot shares `e_C ⊕ e_S` at `r`, index `i` shared mod `n` (or by XOR), tables `T` of `l`-bit words:
+//! One-hot shares `e_C ⊕ e_S` at `r`, index `i` shared mod `n` (or by XOR), tables `T` of `l`-bit
+//! words:
 //!
 //! ```text
 //!     C                                                S
@@ -11,8 +12,8 @@
 //!                                         ◀────────  sign step, for each table  (l − 1 bits)
 //! ```
 //!
-//! Rounds: 2 (1 if all tables are of single bits). Bits: `2k + Σ 2(l − 1)`, both parties. Several tables at one
-//! index share the one-hot, the opening and the OTs of the sign ([`crate::sign`]).
+//! Rounds: 2 (1 if all tables are of single bits). Bits: `2k + Σ 2(l − 1)`, both parties. Several
+//! tables at one index share the one-hot, the opening and the OTs of the sign ([`crate::sign`]).
 //!
 //! Security (semi-honest): `δ` is uniform and independent of `i`; for the sign step see there.
 

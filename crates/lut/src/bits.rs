@@ -1,10 +1,12 @@
 //! Lookup in tables of single bits: [`crate::boolean`] with outputs packed, and much faster.
 //!
-//! The XOR of the selected bits is the parity of the one-hot row ∧ the table moved by the offset. Tables are kept moved by all
-//! 64 offsets within a word (or by all `n`, if `n < 64`), `2n` words at most; moving by whole words is indexing. So a
-//! lookup in a table is `n/64` ANDs and one parity.
+//! The XOR of the selected bits is the parity of the one-hot row ∧ the table moved by the offset.
+//! Tables are kept moved by all 64 offsets within a word (or by all `n`, if `n < 64`), `2n` words
+//! at most; moving by whole words is indexing. So a lookup in a table is `n/64` ANDs and one
+//! parity.
 //!
-//! Rounds: 1. Bits: `2k`, both parties, whatever the number of tables. Message flow and security: as there.
+//! Rounds: 1. Bits: `2k`, both parties, whatever the number of tables. Message flow and security:
+//! as there.
 
 use std::ops::Range;
 

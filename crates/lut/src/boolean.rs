@@ -1,7 +1,7 @@
-//! Lookup with XOR-shared outputs (design §4.3).
+//! Lookup with XOR-shared outputs; see `docs/protocols/lookup.md`.
 //!
-//! One-hot shares `e_C ⊕ e_S` at `r`, index `i` shared by XOR or mod `n`. Where outputs are XOR-shared there is no
-//! sign to mend: each party XORs the entries that its own rows select.
+//! One-hot shares `e_C ⊕ e_S` at `r`, index `i` shared by XOR or mod `n`. Where outputs are
+//! XOR-shared there is no sign to mend: each party XORs the entries that its own rows select.
 //!
 //! ```text
 //!     C                                                S

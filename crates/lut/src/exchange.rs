@@ -5,8 +5,8 @@
 //! more, so that step `s + 1` of a chunk leaves as soon as step `s` of that chunk has come. A batch
 //! of any size thus takes as many rounds as there are steps, computing and sending overlap, and a
 //! chunk's working set stays in the cache. What is under way in one direction never exceeds
-//! [`IN_FLIGHT`] bytes: beyond that (batches of millions) a party waits for the peer's frames before
-//! it sends on, and [`Plan::rounds`] says how many more rounds the meter will count.
+//! [`IN_FLIGHT`] bytes: beyond that (batches of millions) a party waits for the peer's frames
+//! before it sends on, and [`Plan::rounds`] says how many more rounds the meter will count.
 
 use std::ops::Range;
 
@@ -14,12 +14,12 @@ use volvelle_net::{Channel, Label};
 
 use crate::LutError;
 
-/// Bytes a party may have sent beyond what it has received. An agreement parameter: it decides
-/// the order of frames.
+/// Bytes a party may have sent beyond what it has received. An agreement parameter: it decides the
+/// order of frames.
 const IN_FLIGHT: usize = 32 << 20;
 
-/// Lookups a frame in the online phase; a multiple of 8, so that only the last frame of a batch pads
-/// its bits to bytes. An agreement parameter.
+/// Lookups a frame in the online phase; a multiple of 8, so that only the last frame of a batch
+/// pads its bits to bytes. An agreement parameter.
 pub(crate) const ONLINE_CHUNK: usize = 8192;
 
 /// How a batch is cut.

@@ -1,17 +1,17 @@
 //! Private table lookup.
 //!
-//! Two parties share an index and hold a public table; they come to share the entry, and neither learns index or
-//! entry. A lookup consumes a *one-hot correlation*, prepared before the index is known; how it was made
-//! ([`Generator`]) and how it is used are independent:
+//! Two parties share an index and hold a public table; they come to share the entry, and neither
+//! learns index or entry. A lookup consumes a *one-hot correlation*, prepared before the index is
+//! known; how it was made ([`Generator`]) and how it is used are independent:
 //!
 //! | module | what it does | rounds | bits, both parties |
 //! |---|---|---|---|
 //! | `onehot` | the correlation itself, and the opening of offsets | | |
 //! | `rotation` | makes it by a punctured PRF (ROTL) | 1 | `128·(k − 1) + n` |
 //! | `doubling` | makes it by random OTs | `k − 1` | `2(n − 2) + k(k−1)/2` |
-//! | `arithmetic`, `sign` | additively shared outputs of `l` bits | 2 | `2k + 2(l − 1)`; 2 in preprocessing |
+//! | `arithmetic`, `sign` | additive shares of `l` bits | 2 | `2k + 2(l − 1)`, 2 before |
 //! | `boolean`, `bits` | XOR-shared outputs, words or bits | 1 | `2k` |
-//! | [`SpLut`](SpLut) | the baseline, without one-hot correlations | 2 | `k + n·l` |
+//! | [`SpLut`] | the baseline, without one-hot correlations | 2 | `k + n·l` |
 //!
 //! (`n = 2^k` entries; rounds are for a whole batch, bits for a lookup, OT generation excluded.)
 //!
@@ -26,7 +26,7 @@
 //! # let (client, server) = run_pair(
 //! #     |ch| -> Result<_, volvelle_lut::LutError> {
 //! # let (ot, table) = (&mut client_ot, table.clone());
-//! // The client's side, and with its own shares the server's; the index 11 is shared as 14 + 13 mod 16.
+//! // The client's side; the server does the same with its share. 14 + 13 mod 16 is 11.
 //! let prepared = Lookups::prepare(ch, ot, Generator::Doubling, &shape, 1)?;
 //! let outputs = prepared.lookup(ch, &[14], &[table])?;
 //! # Ok(outputs) },

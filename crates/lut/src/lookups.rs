@@ -14,8 +14,8 @@ use crate::{
     rotation, sign,
 };
 
-/// A batch of lookups, prepared before their inputs are known. Each is used once: using it takes the
-/// batch by value.
+/// A batch of lookups, prepared before their inputs are known. Each is used once: using it takes
+/// the batch by value.
 pub struct Lookups {
     onehots: OneHots,
     output: Output,
@@ -53,8 +53,8 @@ impl Lookups {
         })
     }
 
-    /// Exactly what [`Self::prepare`] and one lookup of the whole batch send and consume. For an XOR-shared output
-    /// that is the same for words and bits and any number of tables.
+    /// Exactly what [`Self::prepare`] and one lookup of the whole batch send and consume. For an
+    /// XOR-shared output that is the same for words and bits and any number of tables.
     ///
     /// # Panics
     /// If the shape is not one that [`Self::prepare`] would take.
@@ -89,8 +89,9 @@ impl Lookups {
         self.onehots.len()
     }
 
-    /// Looks up with additively shared outputs: `index[i]` is this party's share of index `i` (taken modulo the number
-    /// of entries). Returns, for each table, this party's shares modulo `2^l` of that table.
+    /// Looks up with additively shared outputs: `index[i]` is this party's share of index `i`
+    /// (taken modulo the number of entries). Returns, for each table, this party's shares modulo
+    /// `2^l` of that table.
     ///
     /// # Errors
     /// If the arguments do not fit what was prepared, or the peer fails.
@@ -190,8 +191,8 @@ impl Lookups {
     }
 }
 
-/// All OTs of one direction come before those of the other, and all OTs before what is made of them: each
-/// change of direction could cost a round.
+/// All OTs of one direction come before those of the other, and all OTs before what is made of
+/// them: each change of direction could cost a round.
 fn make(
     ch: &mut Channel,
     ot: &mut Ot,

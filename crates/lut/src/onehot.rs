@@ -1,12 +1,12 @@
-//! The one-hot correlation (design of all lookups but SP-LUT; ROTL, PoPETs 2026, §5).
+//! The one-hot correlation (ROTL, PoPETs 2026, §5; see `docs/protocols/one-hot.md`).
 //!
 //! Each lookup consumes one: XOR shares of a vector `e ∈ {0,1}^n` that is 1 at a uniform secret
 //! position `r` and 0 elsewhere, and shares of `r`, additive mod `n` or XOR according to the index.
 //! How it was made ([`crate::rotation`], [`crate::doubling`]) and how it is used are independent.
 //!
-//! Used once: opening `δ = i − r` (or `i ⊕ r`) tells the peer nothing about the index because `r` is
-//! uniform and appears nowhere else; a second use would reveal the difference of two indices. So it is
-//! not `Clone`, and using it up takes it by value.
+//! Used once: opening `δ = i − r` (or `i ⊕ r`) tells the peer nothing about the index because `r`
+//! is uniform and appears nowhere else; a second use would reveal the difference of two indices. So
+//! it is not `Clone`, and using it up takes it by value.
 
 use std::ops::Range;
 

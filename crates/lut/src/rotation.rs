@@ -1,9 +1,11 @@
 //! One-hot correlations by secret-shared rotation (ROTL, PoPETs 2026, §4.2 and Fig. 9, 10).
 //!
-//! `C` has the root of a punctured PRF with `n` leaves, `S` all leaves but one, at a random point `s`. Leaf `i` gives
-//! a row `d_i ∈ {0,1}^n`; `R_t` rotates a row up by `t`. `C` computes the sums `r = ⊕ d_i` and `a = ⊕ R_{−i}(d_i)`, `S` the same sums
-//! `r*`, `a*` with any constant in the place of `d_s`. `C` sends a one-hot vector under the mask `a`; for `S`, `R_s(message ⊕ a*) ⊕ r*` is
-//! the one-hot at `s_C + s`, masked by the missing row twice, hence not at all, and by `r`, which is `C`'s share.
+//! `C` has the root of a punctured PRF with `n` leaves, `S` all leaves but one, at a random point
+//! `s`. Leaf `i` gives a row `d_i ∈ {0,1}^n`; `R_t` rotates a row up by `t`. `C` computes the sums
+//! `r = ⊕ d_i` and `a = ⊕ R_{−i}(d_i)`, `S` the same sums `r*`, `a*` with any constant in the place
+//! of `d_s`. `C` sends a one-hot vector under the mask `a`; for `S`, `R_s(message ⊕ a*) ⊕ r*` is
+//! the one-hot at `s_C + s`, masked by the missing row twice, hence not at all, and by `r`, which
+//! is `C`'s share.
 //!
 //! ```text
 //!     C                                              S
@@ -15,11 +17,12 @@
 //!
 //! For a boolean index the permutations `j ↦ j ⊕ i` take the rotations' place, and `r = s_C ⊕ s`.
 //!
-//! Rounds: 1. Bits: `128·(k − 1)` of the punctured PRF and `n`, all from `C`. Local computing: `n + n²/128` AES and the folding of an
-//! `n × n` bit matrix, `n²/64` word operations, never stored for more than one lookup.
+//! Rounds: 1. Bits: `128·(k − 1)` of the punctured PRF and `n`, all from `C`. Local computing: `n +
+//! n²/128` AES and the folding of an `n × n` bit matrix, `n²/64` word operations, never stored for
+//! more than one lookup.
 //!
-//! Security (semi-honest): `S` sees `m`, which `d_s`, pseudorandom to it, masks; `C` sees nothing, and does not know the
-//! punctured point.
+//! Security (semi-honest): `S` sees `m`, which `d_s`, pseudorandom to it, masks; `C` sees nothing,
+//! and does not know the punctured point.
 
 use std::ops::Range;
 

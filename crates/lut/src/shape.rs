@@ -55,7 +55,8 @@ impl fmt::Display for Index {
 pub enum Generator {
     /// Secret-shared rotation by a punctured PRF: one round, `128·(k − 1) + n` bits, `n²/128` AES.
     Rotation,
-    /// Doubling a one-hot vector by random OTs: `k − 1` rounds, about `2n` bits, next to no computing.
+    /// Doubling a one-hot vector by random OTs: `k − 1` rounds, about `2n` bits, next to no
+    /// computing.
     Doubling,
 }
 

@@ -1,27 +1,32 @@
 //! The sign of an additive lookup, and its product with the selected entries.
 //!
-//! Summing table entries under `e_C` with plus and under `e_S` with minus gives `±T_i`: plus if the one that `e_C ⊕ e_S` has at the
-//! looked-up place is in `e_C`. As `|e_C| − |e_S|` is that sign, ±1, and odd, its bit 1 is `β = β_C ⊕ β_S` with `β_C` bit 1 of `|e_C|`
-//! and `β_S` bit 1 of `−|e_S|`, no carry between them: known in preprocessing, without talking (ROTL, PoPETs 2026, §5.2).
+//! Summing table entries under `e_C` with plus and under `e_S` with minus gives `±T_i`: plus if the
+//! one that `e_C ⊕ e_S` has at the looked-up place is in `e_C`. As `|e_C| − |e_S|` is that sign,
+//! ±1, and odd, its bit 1 is `β = β_C ⊕ β_S` with `β_C` bit 1 of `|e_C|` and `β_S` bit 1 of
+//! `−|e_S|`, no carry between them: known in preprocessing, without talking (ROTL, PoPETs 2026,
+//! §5.2).
 //!
-//! The output is `z·(1 − 2β) = u + v − 2·β_S·u − 2·β_C·v`, where `z = z_C + z_S`, `u = z_C(1 − 2β_C)`, `v = z_S(1 − 2β_S)`. Each product takes one OT whose
-//! choice is fixed to `β` in preprocessing. Both are doubled, so they are needed modulo `2^(l−1)` only:
+//! The output is `z·(1 − 2β) = u + v − 2·β_S·u − 2·β_C·v`, where `z = z_C + z_S`, `u = z_C(1 −
+//! 2β_C)`, `v = z_S(1 − 2β_S)`. Each product takes one OT whose choice is fixed to `β` in
+//! preprocessing. Both are doubled, so they are needed modulo `2^(l−1)` only:
 //!
 //! ```text
-//!     preprocessing:  random OT each way, then       c_C ⊕ β_C  (1 bit)  ────────▶
-//!                                                                        ◀────────  c_S ⊕ β_S  (1 bit)
-//!     online:         s_0 − s_1 + u mod 2^(l−1)  (l − 1 bits)  ────────▶
-//!                                                              ◀────────  s'_0 − s'_1 + v mod 2^(l−1)  (l − 1 bits)
+//!     C                                                    S
+//!     preprocessing: a random OT each way, choices c_S, c_C; then
+//!     c_C ⊕ β_C         (1 bit)       ────────▶
+//!                                     ◀────────            c_S ⊕ β_S            (1 bit)
+//!     online, modulo 2^(l−1):
+//!     s_0 − s_1 + u     (l − 1 bits)  ────────▶
+//!                                     ◀────────            s'_0 − s'_1 + v      (l − 1 bits)
 //! ```
 //!
-//! A sender's share of a product is `−s_0`, the receiver's `s_β + β·message`. The OT pads are widened to one 64-bit word
-//! a table, so that several tables at one index share the two OTs.
+//! A sender's share of a product is `−s_0`, the receiver's `s_β + β·message`. The OT pads are
+//! widened to one 64-bit word a table, so that several tables at one index share the two OTs.
 //!
-//! Preprocessing: 1 round, 2 bits, 2 OTs. Online: 1 round, `2(l − 1)` bits a table. (The design counts `2l`: it does not use
-//! that the products are doubled.)
+//! Preprocessing: 1 round, 2 bits, 2 OTs. Online: 1 round, `2(l − 1)` bits a table.
 //!
-//! Security (semi-honest): `c ⊕ β` hides `β` behind the random choice `c`; the online messages are masked by `s_0 − s_1`, of which
-//! the receiver knows one half.
+//! Security (semi-honest): `c ⊕ β` hides `β` behind the random choice `c`; the online messages are
+//! masked by `s_0 − s_1`, of which the receiver knows one half.
 
 use std::ops::Range;
 
@@ -268,8 +273,8 @@ impl Steps for Fixing<'_> {
         pack::pack_append(bits, 1, frame);
     }
 
-    /// The pads change places where the peer's choice was the other one: `s_0` becomes `s_1`, that is
-    /// `s_0 − (s_0 − s_1)`.
+    /// The pads change places where the peer's choice was the other one: `s_0` becomes `s_1`, that
+    /// is `s_0 − (s_0 − s_1)`.
     fn take(&mut self, _: usize, lookups: Range<usize>, frame: &[u8]) {
         self.bits.resize(lookups.len(), 0);
         pack::unpack_into(frame, 1, &mut self.bits);

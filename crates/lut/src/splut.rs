@@ -1,26 +1,30 @@
 //! SP-LUT, the baseline: 1-of-n OT of the masked table (Dessouky et al., NDSS 2017).
 //!
-//! `S` draws its output share `ρ` and offers, for each of the `n` values `v` that `C`'s share of the index may have, the
-//! entry that belongs to it, minus `ρ`. `C` takes the one that is right by 1-of-n OT, and that is its share.
+//! `S` draws its output share `ρ` and offers, for each of the `n` values `v` that `C`'s share of
+//! the index may have, the entry that belongs to it, minus `ρ`. `C` takes the one that is right by
+//! 1-of-n OT, and that is its share.
 //!
 //! ```text
-//!     preprocessing: k random OTs with S as sender; pads p_(t,0), p_(t,1), and C's random choice c ∈ {0,1}^k
-//!     C                                                      S
-//!     d = i_C ⊕ c               (k bits)    ────────▶
-//!                                           ◀────────  for all v: (T_(v + i_S) − ρ) ⊕ H(key_(v ⊕ d), v)    (n·l bits)
+//!     C                                           S
+//!     preprocessing: k random OTs with S as sender, pads p_(t,0), p_(t,1), C's choice c ∈ {0,1}^k
+//!     d = i_C ⊕ c     (k bits)    ────────▶
+//!                                 ◀────────       for all v:                (n·l bits)
+//!                                                   (T_(v + i_S) − ρ) ⊕ H(key_(v ⊕ d), v)
 //!     key_x = ⊕_t p_(t, x_t), of which C knows only key_c, that of v = i_C
 //! ```
 //!
-//! Rounds: 2 online, 0 in preprocessing. Bits: `k + n·Σl` online. Computing: `n` hashes for `S`, one for `C`.
+//! Rounds: 2 online, 0 in preprocessing. Bits: `k + n·Σl` online. Computing: `n` hashes for `S`,
+//! one for `C`.
 //!
-//! Security (semi-honest): `c` hides `i_C`. Every key but `key_c` differs from it by the sum of a non-empty set of blocks
-//! `Δ_t = p_(t,0) ⊕ p_(t,1)` that are uniform and unknown to `C`, so the tweakable correlation-robust hash (random-permutation
-//! model, every key with its own tweak) makes pads of them. That costs one hash an entry where a PRF call for each
-//! `t` and `v` would be `k/2` of them.
+//! Security (semi-honest): `c` hides `i_C`. Every key but `key_c` differs from it by the sum of a
+//! non-empty set of blocks `Δ_t = p_(t,0) ⊕ p_(t,1)` that are uniform and unknown to `C`, so the
+//! tweakable correlation-robust hash (random-permutation model, every key with its own tweak) makes
+//! pads of them. That costs one hash an entry where a PRF call for each `t` and `v` would be `k/2`
+//! of them.
 //!
-//! What is kept between the phases is `k + 1` blocks a lookup for `S` (the key of 0 and the `Δ_t`) and one for `C`. The `n`
-//! pads are hashed online, frame by frame: kept, they would be as large as the messages, 200 MB for 100 000 lookups of 64
-//! bits in 256 entries.
+//! What is kept between the phases is `k + 1` blocks a lookup for `S` (the key of 0 and the `Δ_t`)
+//! and one for `C`. The `n` pads are hashed online, frame by frame: kept, they would be as large as
+//! the messages, 200 MB for 100 000 lookups of 64 bits in 256 entries.
 
 use std::ops::Range;
 
@@ -39,8 +43,8 @@ use crate::{Index, LutError, Table};
 const CORRECTION: Label = Label::new("lut/splut-correction");
 const MASKED: Label = Label::new("lut/splut-tables");
 
-/// Lookups a frame of masked tables: 2^13 entries of each table. An agreement parameter; a frame is a
-/// whole number of bytes unless it is the last.
+/// Lookups a frame of masked tables: 2^13 entries of each table. An agreement parameter; a frame is
+/// a whole number of bytes unless it is the last.
 const fn chunk(log_entries: u32) -> usize {
     1 << (13 - log_entries)
 }
@@ -48,8 +52,8 @@ const fn chunk(log_entries: u32) -> usize {
 /// A batch of prepared SP-LUT lookups.
 pub struct SpLut {
     log_entries: u32,
-    /// What it takes to make any tables' lookups: for the server `key_0, Δ_0, …, Δ_(k−1)` a lookup, for the client
-    /// `key_c`.
+    /// What it takes to make any tables' lookups: for the server `key_0, Δ_0, …, Δ_(k−1)` a lookup,
+    /// for the client `key_c`.
     keys: Zeroizing<Vec<Block>>,
     /// The client's random choices `c`.
     choices: Zeroizing<Vec<u16>>,
@@ -58,7 +62,8 @@ pub struct SpLut {
 }
 
 impl SpLut {
-    /// Prepares `batch` lookups in tables of `2^log_entries` entries: `k` random OTs each, nothing sent.
+    /// Prepares `batch` lookups in tables of `2^log_entries` entries: `k` random OTs each, nothing
+    /// sent.
     ///
     /// # Errors
     /// If a parameter is out of range, or OT fails.
@@ -389,7 +394,8 @@ fn masked_bytes(tables: &[Table], entries: usize) -> usize {
         .sum()
 }
 
-/// Server: all corrections, before anything is sent, so that neither party waits for the other to read.
+/// Server: all corrections, before anything is sent, so that neither party waits for the other to
+/// read.
 fn receive_corrections(
     ch: &mut Channel,
     log_entries: u32,
@@ -413,8 +419,8 @@ fn set_one_hot(row: &mut [u64], point: u64) {
     }
 }
 
-/// `out_v = T_(v + i)` (or `T_(v ⊕ i)`), in time and addresses independent of the secret `i`: one masked
-/// step a bit of it. `scratch` is as long as the table.
+/// `out_v = T_(v + i)` (or `T_(v ⊕ i)`), in time and addresses independent of the secret `i`: one
+/// masked step a bit of it. `scratch` is as long as the table.
 fn move_entries(kind: Index, table: &[u64], i: u64, out: &mut [u64], scratch: &mut [u64]) {
     out.copy_from_slice(table);
     for t in 0..table.len().ilog2() {

@@ -16,8 +16,8 @@ impl Table {
     /// From its entries.
     ///
     /// # Errors
-    /// If there are not `2^k` entries with `k` in range, `bits` is not in `1..=64`, or an entry does
-    /// not fit.
+    /// If there are not `2^k` entries with `k` in range, `bits` is not in `1..=64`, or an entry
+    /// does not fit.
     pub fn new(bits: u32, entries: Vec<u64>) -> Result<Self, LutError> {
         check_bits(bits)?;
         check_entries(entries.len())?;
@@ -132,8 +132,8 @@ pub(crate) fn check_sizes(
 /// the one-hot row.
 ///
 /// With an additively shared index the entry under bit `j` of the row is `T[(j + δ) mod n]`: the
-/// table stands twice in a row, and δ is where a slice starts. With a boolean index it is
-/// `T[j ⊕ δ]`: there is a copy of the table for each of the low three bits of δ, and for the others the
+/// table stands twice in a row, and δ is where a slice starts. With a boolean index it is `T[j ⊕
+/// δ]`: there is a copy of the table for each of the low three bits of δ, and for the others the
 /// bytes of the row are permuted, once for all tables.
 pub(crate) struct Offsets {
     index: Index,

@@ -1,8 +1,8 @@
 //! Many short vectors side by side in 64-bit words.
 //!
 //! A batch of vectors of `w` bits (`w` a power of two) is one contiguous bit string: for `w < 64` a
-//! word holds `64/w` *lanes*, for `w ≥ 64` a vector takes whole words. A step of doubling is then a few
-//! operations a word, for all its lanes at once, and a message is the string itself.
+//! word holds `64/w` *lanes*, for `w ≥ 64` a vector takes whole words. A step of doubling is then a
+//! few operations a word, for all its lanes at once, and a message is the string itself.
 
 use volvelle_prim::Block;
 
@@ -133,8 +133,8 @@ pub(crate) fn start(bits: &[u64], flip: bool, out: &mut [u64], count: usize) {
     }
 }
 
-/// XORs the low `width` bits of every pad, as a batch of vectors, to `out`. A pad is `blocks` blocks,
-/// one if `width < 64`.
+/// XORs the low `width` bits of every pad, as a batch of vectors, to `out`. A pad is `blocks`
+/// blocks, one if `width < 64`.
 pub(crate) fn xor_pads(pads: &[Block], blocks: usize, width: usize, out: &mut [u64]) {
     fn narrow<const W: usize>(pads: &[Block], out: &mut [u64]) {
         for (word, pads) in out.iter_mut().zip(pads.chunks(64 / W)) {
@@ -163,8 +163,8 @@ pub(crate) fn xor_pads(pads: &[Block], blocks: usize, width: usize, out: &mut [u
     }
 }
 
-/// One step of doubling for a batch of vectors of `width` bits (§ "Doubling" of the design):
-/// `e' = (e ⊕ p) ‖ p` with the share of the product `p = b·(e ⊕ received) ⊕ fold`.
+/// One step of doubling for a batch of vectors of `width` bits: `e' = (e ⊕ p) ‖ p`, with the share
+/// `p = b·(e ⊕ received) ⊕ fold` of the product.
 pub(crate) fn double(
     width: usize,
     e: &[u64],

@@ -1,12 +1,12 @@
 //! One-hot correlations by doubling.
 //!
-//! Start from one shared random bit, `e = (1 ⊕ b_0, b_0)`, and go from length `w = 2^i` to `2w` with a
-//! fresh shared random bit `b_i`: `e' = (e ⊕ b_i·e) ‖ (b_i·e)`. Then `e` is one-hot at `r = Σ 2^i b_i`.
-//! The product's cross terms cost one random OT each *whose choice bit is the random bit itself*:
-//! the sender, with pads `r_0, r_1` and share `e_A`, sends `r_0 ⊕ r_1 ⊕ e_A` (`w` bits) and takes `r_0`; the
-//! receiver with choice `b_B` takes `r_{b_B} ⊕ b_B·message`, and the two add up to `b_B·e_A`.
-//! For an additively shared index, further bits of the same pads of the OTs with `C` as sender give
-//! additive shares of `r` ([`position`]).
+//! Start from one shared random bit, `e = (1 ⊕ b_0, b_0)`, and go from length `w = 2^i` to `2w`
+//! with a fresh shared random bit `b_i`: `e' = (e ⊕ b_i·e) ‖ (b_i·e)`. Then `e` is one-hot at `r =
+//! Σ 2^i b_i`. The product's cross terms cost one random OT each *whose choice bit is the random
+//! bit itself*: the sender, with pads `r_0, r_1` and share `e_A`, sends `r_0 ⊕ r_1 ⊕ e_A` (`w`
+//! bits) and takes `r_0`; the receiver with choice `b_B` takes `r_{b_B} ⊕ b_B·message`, and the two
+//! add up to `b_B·e_A`. For an additively shared index, further bits of the same pads of the OTs
+//! with `C` as sender give additive shares of `r` ([`position`]).
 //!
 //! ```text
 //!     C                                                        S
@@ -18,15 +18,15 @@
 //!       p_0 − p_1 + b_C,i  (k−1−i bits, i = 0 … k−2)  ────────▶
 //! ```
 //!
-//! Rounds: `k − 1`. Bits, both parties: `2(n − 2)`, and `k(k−1)/2` more for an additively shared index.
-//! Where `k = 1` nothing is sent and no OT is used.
+//! Rounds: `k − 1`. Bits, both parties: `2(n − 2)`, and `k(k−1)/2` more for an additively shared
+//! index. Where `k = 1` nothing is sent and no OT is used.
 //!
-//! Security (semi-honest): every message is the sender's secret masked by `r_0 ⊕ r_1` (or `p_0 − p_1`), of
-//! which the receiver knows one half and the other is a fresh random-OT pad: uniform bits simulate it.
-//! The bits `b` themselves are never sent.
+//! Security (semi-honest): every message is the sender's secret masked by `r_0 ⊕ r_1` (or `p_0 −
+//! p_1`), of which the receiver knows one half and the other is a fresh random-OT pad: uniform bits
+//! simulate it. The bits `b` themselves are never sent.
 //!
-//! OTs are drawn chunk by chunk, all of one direction and then all of the other, and only what is needed
-//! of the pads is kept: the masking difference, and one fold of both directions' shares.
+//! OTs are drawn chunk by chunk, all of one direction and then all of the other, and only what is
+//! needed of the pads is kept: the masking difference, and one fold of both directions' shares.
 
 mod lanes;
 mod position;
@@ -87,9 +87,10 @@ fn plan(log_entries: u32, index: Index, batch: usize) -> Plan {
 
 /// What step `i` needs for the whole batch, and what comes of it.
 ///
-/// Before the step, `data` holds for each chunk, one after the other, `r_0 ⊕ r_1` of the OTs sent, and `r_0` of the OTs sent
-/// ⊕ the pads received, as batches of vectors of `2^i` bits. The step replaces them by the vectors of `2^(i+1)`
-/// bits: memory touched for the first time is the dearest of all, so there is to be little of it.
+/// Before the step, `data` holds for each chunk, one after the other, `r_0 ⊕ r_1` of the OTs sent,
+/// and `r_0` of the OTs sent ⊕ the pads received, as batches of vectors of `2^i` bits. The step
+/// replaces them by the vectors of `2^(i+1)` bits: memory touched for the first time is the dearest
+/// of all, so there is to be little of it.
 struct Level {
     data: Zeroizing<Vec<u64>>,
     /// Own bits `b_i`, one a lookup.

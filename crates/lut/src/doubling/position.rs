@@ -1,8 +1,9 @@
 //! The position `r = Σ 2^i b_i` of the one in additive shares mod `n = 2^k`.
 //!
-//! With XOR-shared bits `b_i = b_C,i ⊕ b_S,i`, `r = Σ 2^i (b_C,i + b_S,i − 2·b_C,i·b_S,i) mod n`. The products are wanted mod
-//! `2^(k−1−i)`, so there is none for `i = k − 1`. Client's pads `p_0, p_1` and message `p_0 − p_1 + b_C,i`; its share of the
-//! product is `−p_0`, the server's `p_{b_S} + b_S·message`. Gilboa's multiplication, CRYPTO 1999.
+//! With XOR-shared bits `b_i = b_C,i ⊕ b_S,i`, `r = Σ 2^i (b_C,i + b_S,i − 2·b_C,i·b_S,i) mod n`.
+//! The products are wanted mod `2^(k−1−i)`, so there is none for `i = k − 1`. Client's pads `p_0,
+//! p_1` and message `p_0 − p_1 + b_C,i`; its share of the product is `−p_0`, the server's `p_{b_S}
+//! + b_S·message`. Gilboa's multiplication, CRYPTO 1999.
 
 use std::ops::Range;
 
@@ -13,8 +14,8 @@ use zeroize::Zeroizing;
 use super::zeros;
 use crate::Index;
 
-/// The layout of the client's message: the products as fields of one word a lookup (of two if they have more
-/// than 64 bits), each word packed over the lookups of the frame.
+/// The layout of the client's message: the products as fields of one word a lookup (of two if they
+/// have more than 64 bits), each word packed over the lookups of the frame.
 #[derive(Clone, Copy)]
 pub(super) struct Layout {
     log_entries: u32,
@@ -173,7 +174,8 @@ impl Position {
         }
     }
 
-    /// Server: takes in the client's messages for some lookups: `b_S·message` of its shares of the products.
+    /// Server: takes in the client's messages for some lookups: `b_S·message` of its shares of the
+    /// products.
     pub fn take(&mut self, lookups: Range<usize>, mut frame: &[u8]) {
         let layout = self.layout;
         let mut messages = zeros(lookups.len());

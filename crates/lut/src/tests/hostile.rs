@@ -1,4 +1,5 @@
-//! A peer that sends anything else than it should gives an error, or wrong outputs, but never a panic.
+//! A peer that sends anything else than it should gives an error, or wrong outputs, but never a
+//! panic.
 
 use proptest::prelude::*;
 use proptest::sample::Index as Pick;
@@ -55,26 +56,40 @@ proptest! {
     }
 
     #[test]
-    fn garbage(case in any_case(), client: bool, bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn garbage(
+        case in any_case(),
+        client: bool,
+        bytes in prop::collection::vec(any::<u8>(), 0..400),
+    ) {
         let role = if client { Role::Client } else { Role::Server };
         prop_assert!(against(&case, 20, role, bytes).is_err());
     }
 
     #[test]
-    fn flipped_bytes(case in any_case(), client: bool, flips in prop::collection::vec((any::<Pick>(), 1u8..), 1..8)) {
+    fn flipped_bytes(
+        case in any_case(),
+        client: bool,
+        flips in prop::collection::vec((any::<Pick>(), 1u8..), 1..8),
+    ) {
         let (role, mut script) = recorded(&case, 20)[usize::from(client)].clone();
         if !script.is_empty() {
             for (at, flip) in flips {
                 let at = at.index(script.len());
                 script[at] ^= flip;
             }
-            // Values are not authenticated: in a payload that is a wrong output, in a header an error.
+            // Values are not authenticated: in a payload that is a wrong output, in a header an
+            // error.
             let _ = against(&case, 20, role, script);
         }
     }
 
     #[test]
-    fn other_parameters(case in any_case(), other in any_case(), client: bool, batch in 1usize..40) {
+    fn other_parameters(
+        case in any_case(),
+        other in any_case(),
+        client: bool,
+        batch in 1usize..40,
+    ) {
         let (role, script) = recorded(&other, batch)[usize::from(client)].clone();
         let _ = against(&case, 20, role, script);
     }
