@@ -223,38 +223,71 @@ impl Kernel for Level<'_> {
             Some(fixes) => Some(FixRegs::load(e, fixes)),
             None => None,
         };
-        let groups = TREES / E::WIDTH;
         let zero = e.splat(Block::ZERO);
-        let mut left_sum = [zero; TREES];
-        let mut right_sum = [zero; TREES];
-        // LANES registers at a time: one group of eight nodes for one-block registers, four for
-        // four-block ones. Parents are a multiple of 16 blocks, so only the latter has a short tail.
-        let step = LANES * E::WIDTH;
-        let mut at = 0;
-        while at < self.parents {
-            let mut p = [zero; LANES];
-            let live = LANES.min((self.parents - at) / E::WIDTH);
-            for (i, p) in p[..live].iter_mut().enumerate() {
-                *p = e.load(&left[at + i * E::WIDTH..]);
-                if let Some(fixes) = &fixes {
-                    let node = ((at + i * E::WIDTH) / TREES) as u64;
-                    *p = fixes.apply(e, *p, splat_position(e, node), i % groups);
-                }
-            }
-            let h = ccr_regs(e, p);
-            for i in 0..live {
-                let other = e.xor(h[i], p[i]);
-                e.store(&mut left[at + i * E::WIDTH..], h[i]);
-                e.store(&mut right[at + i * E::WIDTH..], other);
-                left_sum[i % groups] = e.xor(left_sum[i % groups], h[i]);
-                right_sum[i % groups] = e.xor(right_sum[i % groups], other);
-            }
-            at += step;
+        let mut state = LevelState {
+            left,
+            right,
+            fixes,
+            at: 0,
+            node: zero,
+            left_sum: [zero; TREES],
+            right_sum: [zero; TREES],
+        };
+        // Parents are a multiple of 16 blocks: two groups of eight registers of one block, or half a group
+        // of registers of four.
+        while state.at + LANES * E::WIDTH <= self.parents {
+            state.step::<E, LANES>(e);
+        }
+        if state.at < self.parents {
+            state.step::<E, { LANES / 2 }>(e);
         }
         Sums {
-            left: store_group(e, &left_sum),
-            right: store_group(e, &right_sum),
+            left: store_group(e, &state.left_sum),
+            right: store_group(e, &state.right_sum),
         }
+    }
+}
+
+/// A level in progress.
+struct LevelState<'a, R> {
+    left: &'a mut [Block],
+    right: &'a mut [Block],
+    fixes: Option<FixRegs<R>>,
+    /// Parents done.
+    at: usize,
+    /// Index of the next node, in every half.
+    node: R,
+    left_sum: [R; TREES],
+    right_sum: [R; TREES],
+}
+
+impl<R: Copy> LevelState<'_, R> {
+    /// Expands the next `LIVE` registers of parents.
+    #[inline(always)]
+    fn step<E: Engine<Reg = R>, const LIVE: usize>(&mut self, e: E) {
+        let groups = TREES / E::WIDTH;
+        let one = splat_position(e, 1);
+        let left = &mut self.left[self.at..self.at + LIVE * E::WIDTH];
+        let right = &mut self.right[self.at..self.at + LIVE * E::WIDTH];
+        let mut p = [e.splat(Block::ZERO); LANES];
+        for i in 0..LIVE {
+            p[i] = e.load(&left[i * E::WIDTH..]);
+            if let Some(fixes) = &self.fixes {
+                p[i] = fixes.apply(e, p[i], self.node, i % groups);
+                if i % groups == groups - 1 {
+                    self.node = e.add64(self.node, one);
+                }
+            }
+        }
+        let h = ccr_regs(e, p);
+        for i in 0..LIVE {
+            let other = e.xor(h[i], p[i]);
+            e.store(&mut left[i * E::WIDTH..], h[i]);
+            e.store(&mut right[i * E::WIDTH..], other);
+            self.left_sum[i % groups] = e.xor(self.left_sum[i % groups], h[i]);
+            self.right_sum[i % groups] = e.xor(self.right_sum[i % groups], other);
+        }
+        self.at += LIVE * E::WIDTH;
     }
 }
 

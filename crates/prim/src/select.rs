@@ -70,7 +70,18 @@ mod avx512 {
             pub(super) unsafe fn $name(bits: &[u64], table: &[u64]) -> u64 {
                 let mut acc = [_mm512_setzero_si512(); 4];
                 let mut tail = 0u64;
-                for (&word, entries) in bits.iter().zip(table.chunks(64)) {
+                let (whole, rest) = table.as_chunks::<64>();
+                for (&word, entries) in bits.iter().zip(whole) {
+                    // A constant number of steps, so that the sums stay in registers.
+                    for j in 0..8 {
+                        // SAFETY: eight words from 8j on are 64 readable bytes.
+                        let value =
+                            unsafe { _mm512_loadu_si512(entries.as_ptr().add(8 * j).cast()) };
+                        acc[j % 4] = $op(acc[j % 4], (word >> (8 * j)) as u8, acc[j % 4], value);
+                    }
+                }
+                if let Some(&word) = bits.get(whole.len()) {
+                    let entries = rest;
                     let eights = entries.chunks_exact(8);
                     for (j, &entry) in eights.remainder().iter().enumerate() {
                         let bit = word >> (entries.len() / 8 * 8 + j) & 1;

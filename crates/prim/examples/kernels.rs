@@ -1,0 +1,151 @@
+//! Times every kernel of the crate alone, on one core: nanoseconds a block, leaf, row or lookup.
+//!
+//! ```text
+//! cargo run --release -p volvelle-prim --example kernels
+//! ```
+//! `VOLVELLE_SIMD=portable|aesni` shows what the narrower paths cost.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use volvelle_prim::ggm::{self, Leaf, TREES};
+use volvelle_prim::hash::{Tccr, ccr};
+use volvelle_prim::lpn::LocalLinearCode;
+use volvelle_prim::{Backend, Block, Lines, Prg, fold, select, transpose};
+
+/// Median of nine timings of `work`, which handles `items`.
+fn time(name: &str, items: usize, mut work: impl FnMut()) {
+    work();
+    let mut runs: Vec<f64> = (0..9)
+        .map(|_| {
+            let start = Instant::now();
+            work();
+            start.elapsed().as_secs_f64() * 1e9 / items as f64
+        })
+        .collect();
+    runs.sort_by(f64::total_cmp);
+    println!("{name:<46}{:>10.3}", runs[runs.len() / 2]);
+}
+
+fn main() {
+    println!("backend {:?}; ns an item, median of 9", Backend::current());
+    aes();
+    trees();
+    lpn();
+    bits();
+}
+
+fn aes() {
+    let mut prg = Prg::from_seed(Block(1));
+    let mut blocks = vec![Block::ZERO; 1 << 12];
+    let mut out = blocks.clone();
+    time("PRG, a block (1 AES)", 100 << 12, || {
+        (0..100).for_each(|_| prg.fill_blocks(&mut blocks))
+    });
+    time("ccr hash, a block (1 AES)", 100 << 12, || {
+        (0..100).for_each(|_| ccr(&mut blocks))
+    });
+    let hash = Tccr { first: 0, width: 1 };
+    time("tccr hash, a block (2 AES)", 100 << 12, || {
+        (0..100).for_each(|_| hash.hash(&blocks, Block(3), &mut out));
+    });
+}
+
+fn trees() {
+    for depth in [8u32, 11] {
+        let leaves = TREES << depth;
+        let repeat = (1 << 20) / leaves;
+        let mut nodes = vec![Block::ZERO; leaves];
+        let mut sums = vec![[Block::ZERO; TREES]; depth as usize - 1];
+        time(
+            &format!("cGGM expand, depth {depth}, a leaf (1 AES)"),
+            repeat * leaves,
+            || {
+                for _ in 0..repeat {
+                    ggm::expand(&[Block(5); TREES], Block(7), depth, &mut nodes, &mut sums);
+                }
+            },
+        );
+        let known = vec![[Block(3); TREES]; depth as usize];
+        let sides = vec![[1; TREES]; depth as usize];
+        time(
+            &format!("cGGM reconstruct, depth {depth}, a leaf (1 AES)"),
+            repeat * leaves,
+            || {
+                for _ in 0..repeat {
+                    black_box(ggm::reconstruct(
+                        &known,
+                        &sides,
+                        depth,
+                        Leaf::Correlated,
+                        &mut nodes,
+                    ));
+                }
+            },
+        );
+        time(
+            &format!("mark choices, depth {depth}, a leaf"),
+            repeat * leaves,
+            || {
+                (0..repeat).for_each(|_| ggm::mark_choices(&mut nodes, Some(&[1; TREES])));
+            },
+        );
+    }
+}
+
+fn lpn() {
+    let mut out = Lines::zeros(1 << 16);
+    for log in [16, 17, 18, 19] {
+        let code = LocalLinearCode::new(Block(1), log);
+        let mut secret = Lines::zeros(1 << log);
+        // Written once, so that its pages are its own and not the zero page.
+        Prg::from_seed(Block(2)).fill_blocks(&mut secret);
+        time(
+            &format!("LPN, one secret of 2^{log}, an output"),
+            4 << 16,
+            || {
+                (0..4).for_each(|i| code.encode(i << 16, &secret, &mut out));
+            },
+        );
+    }
+    for log in [16, 17, 18] {
+        let code = LocalLinearCode::new(Block(1), log);
+        let mut secrets = Lines::zeros(4 << log);
+        Prg::from_seed(Block(2)).fill_blocks(&mut secrets);
+        time(
+            &format!("LPN, four secrets of 2^{log}, an output"),
+            4 << 16,
+            || {
+                (0..4).for_each(|i| code.encode_four(i << 14, &secrets, &mut out));
+            },
+        );
+    }
+}
+
+fn bits() {
+    let mut columns = vec![Block::ZERO; 1 << 13];
+    let mut out = columns.clone();
+    Prg::from_seed(Block(4)).fill_blocks(&mut columns);
+    time("transpose, a block", 20 << 13, || {
+        (0..20).for_each(|_| transpose::transpose_columns(&columns, &mut out));
+    });
+    time("xor of planes, a block", 100 << 13, || {
+        (0..100).for_each(|_| Block::xor_into(&mut out, &columns));
+    });
+    for k in [8, 12] {
+        let words = fold::row_words(k);
+        let mut rows = vec![0x1234_5678_9abc_def1; words << k];
+        let mut sum = vec![0; words];
+        let repeat = if k == 8 { 1000 } else { 4 };
+        time(&format!("rotated sum, n = 2^{k}, a lookup"), repeat, || {
+            (0..repeat).for_each(|_| fold::rotated_sum(&mut rows, k, &mut sum));
+        });
+    }
+    let table: Vec<u64> = (0..256).collect();
+    time("selection sum, n = 256, l = 64, a lookup", 10_000, || {
+        let bits = [0x5555; 4];
+        (0..10_000).for_each(|_| {
+            black_box(select::sum(black_box(&bits), black_box(&table)));
+        });
+    });
+}
