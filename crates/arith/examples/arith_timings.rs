@@ -1,4 +1,5 @@
-//! Time of each protocol by phase on ideal OTs: this crate's own work and that of handing OTs out, one thread a party.
+//! Time of each protocol by phase on ideal OTs: this crate's own work and that of handing OTs out, one thread
+//! a party.
 //!
 //! `cargo run --release -p volvelle-arith --example arith_timings [batch]`
 

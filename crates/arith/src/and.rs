@@ -1,7 +1,7 @@
 //! AND of XOR-shared bits.
 //!
-//! Computes [x·y_t], t < m, for shared bits x and y_0 … y_{m−1}, by Beaver triples ([Beaver, CRYPTO'91]; from random OTs as
-//! in [Asharov et al., CCS'13]) that share their left factor.
+//! Computes [x·y_t], t < m, for shared bits x and y_0 … y_{m−1}, by Beaver triples ([Beaver, CRYPTO'91]; from
+//! random OTs as in [Asharov et al., CCS'13]) that share their left factor.
 //!
 //! ```text
 //! preprocessing: one random OT each way; P has pads (r0, r1) of the one and (choice, pad) of the other
@@ -10,11 +10,11 @@
 //!     z_P[t] = c_P[t] ⊕ d·b_P[t] ⊕ e[t]·a_P (⊕ d·e[t] at C)
 //! ```
 //!
-//! Preprocessing: nothing but the two OTs: a's share is the choice bit itself, b's comes from the sender's pads.
-//! Online: 2 + 2m bits, 1 round.
+//! Preprocessing: nothing but the two OTs: a's share is the choice bit itself, b's comes from the sender's
+//! pads. Online: 2 + 2m bits, 1 round.
 //!
-//! Security: d and e are masked by a and b. b_P is hidden from the peer, who knows one pad of the two; a_P is the peer's unseen
-//! choice.
+//! Security: d and e are masked by a and b. b_P is hidden from the peer, who knows one pad of the two; a_P is
+//! the peer's unseen choice.
 
 use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot, PhasedCost};

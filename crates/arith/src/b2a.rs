@@ -2,8 +2,8 @@
 //!
 //! b = b_C + b_S − 2·b_C·b_S, the product by one OT mod 2^{l−1} ([`BitProduct`]).
 //!
-//! Online: 1 bit from the server, then l − 1 bits from the client; 2 rounds; 1 OT. For l = 1 nothing: the XOR share is the
-//! additive one.
+//! Online: 1 bit from the server, l − 1 bits from the client; 1 round; 1 OT. For l = 1 nothing: the XOR share
+//! is the additive one.
 //!
 //! Security: that of [`BitProduct`].
 

@@ -1,13 +1,13 @@
 //! Additive shares of the product of a bit known to the client and a bit known to the server.
 //!
-//! The product of one OT ([`crate::words`]) whose correlation is the client's bit and whose choice is the server's.
-//! Several products, each with its own bits and ring, go in the same messages.
+//! The product of one OT ([`crate::words`]) whose correlation is the client's bit and whose choice is the
+//! server's. Several products, each with its own bits and ring, go in the same messages.
 //!
-//! Online: 1 + l bits a product, 2 rounds, 1 OT with the client as sender.
+//! Online: 1 + l bits a product, 1 round, 1 OT with the client as sender.
 
 use volvelle_net::{Channel, Label};
 use volvelle_ot::{Cost, Ot, PhasedCost};
-use volvelle_prim::{BitVec, pack};
+use volvelle_prim::BitVec;
 
 use crate::error::{ArithError, check_len};
 use crate::flow::Flow;
@@ -16,7 +16,7 @@ use crate::wire;
 use crate::words::{self, WordReceiver, WordSender};
 
 const FIX: Label = Label::new("arith/bit-product/fix");
-const ANSWER: Label = Label::new("arith/bit-product/answer");
+const MASKED: Label = Label::new("arith/bit-product/masked");
 
 enum Half {
     Client(Vec<WordSender>),
@@ -70,7 +70,7 @@ impl BitProduct {
             online: Cost {
                 client_bits: words::message_bits(rings, batch),
                 server_bits: fix,
-                rounds: 2,
+                rounds: 1,
                 ..Cost::default()
             },
         }
@@ -78,8 +78,7 @@ impl BitProduct {
 
     /// Who speaks when in `run`.
     pub fn flow(flow: &mut Flow) {
-        flow.server_sends();
-        flow.client_sends();
+        flow.exchange(1);
     }
 
     /// Shares of own ∧ peer's bit; `own[k]` is this party's bit of the products in ring k.
@@ -89,43 +88,67 @@ impl BitProduct {
             check_len("bits of a product", self.batch, bits.len())?;
         }
         match self.half {
-            Half::Client(senders) => {
-                let fix = wire::recv_bits(ch, FIX, self.rings.len() * self.batch)?;
-                let mut message = Vec::new();
-                let mut shares = Vec::with_capacity(own.len());
-                for (k, (sender, bits)) in senders.into_iter().zip(own).enumerate() {
-                    let delta = bits.iter().map(u64::from).collect();
-                    let (bytes, share) =
-                        sender.answer(&fix.slice(k * self.batch, self.batch), &[delta]);
-                    message.extend_from_slice(&bytes);
-                    shares.extend(share);
-                }
-                wire::send_bytes(ch, ANSWER, &message)?;
-                Ok(shares)
-            }
-            Half::Server(receivers) => {
-                let mut fix = BitVec::zeros(0);
-                for (receiver, bits) in receivers.iter().zip(own) {
-                    fix.extend_bits(&receiver.fix(bits));
-                }
-                wire::send_bits(ch, FIX, &fix)?;
-                let len = self
-                    .rings
-                    .iter()
-                    .map(|r| pack::packed_len(self.batch, r.bits()))
-                    .sum();
-                let message = wire::recv_bytes(ch, ANSWER, len)?;
-                let mut rest = message.as_slice();
-                let mut shares = Vec::with_capacity(own.len());
-                for (receiver, bits) in receivers.into_iter().zip(own) {
-                    let (bytes, tail) = rest.split_at(receiver.answer_len());
-                    rest = tail;
-                    shares.extend(receiver.finish(bits, bytes));
-                }
-                Ok(shares)
-            }
+            Half::Client(senders) => client(ch, senders, own),
+            Half::Server(receivers) => server(ch, receivers, own),
         }
     }
+}
+
+fn client(
+    ch: &mut Channel,
+    senders: Vec<WordSender>,
+    own: &[&BitVec],
+) -> Result<Vec<Vec<u64>>, ArithError> {
+    let deltas: Vec<[Vec<u64>; 1]> = own
+        .iter()
+        .map(|bits| [bits.iter().map(u64::from).collect()])
+        .collect();
+    let mut message = Vec::new();
+    for (sender, deltas) in senders.iter().zip(&deltas) {
+        sender.mask(deltas, &mut message);
+    }
+    wire::send_bytes(ch, MASKED, &message)?;
+    let fix = wire::recv_bits(ch, FIX, own.iter().map(|bits| bits.len()).sum())?;
+    let products =
+        senders
+            .into_iter()
+            .zip(&deltas)
+            .enumerate()
+            .flat_map(|(k, (sender, deltas))| {
+                let batch = deltas[0].len();
+                sender.finish(&fix.slice(k * batch, batch), deltas)
+            });
+    Ok(products.collect())
+}
+
+fn server(
+    ch: &mut Channel,
+    receivers: Vec<WordReceiver>,
+    own: &[&BitVec],
+) -> Result<Vec<Vec<u64>>, ArithError> {
+    let fixes: Vec<BitVec> = receivers
+        .iter()
+        .zip(own)
+        .map(|(receiver, bits)| receiver.fix(bits))
+        .collect();
+    let mut fix = BitVec::zeros(0);
+    fixes.iter().for_each(|bits| fix.extend_bits(bits));
+    wire::send_bits(ch, FIX, &fix)?;
+    let message = wire::recv_bytes(
+        ch,
+        MASKED,
+        receivers.iter().map(WordReceiver::message_len).sum(),
+    )?;
+    let mut rest = message.as_slice();
+    let products = receivers
+        .into_iter()
+        .zip(&fixes)
+        .flat_map(|(receiver, fix)| {
+            let (bytes, tail) = rest.split_at(receiver.message_len());
+            rest = tail;
+            receiver.finish(fix, bytes)
+        });
+    Ok(products.collect())
 }
 
 #[cfg(test)]

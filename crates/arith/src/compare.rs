@@ -1,8 +1,8 @@
 //! Comparison of shared numbers.
 //!
-//! The sign of ⟨a⟩ is msb(a) = msb_C ⊕ msb_S ⊕ carry, where carry = 1 if the low l − 1 bits of the shares add up to 2^{l−1} or more:
-//! (2^{l−1} − 1 − low_C) < low_S, a millionaires' problem of l − 1 bits ([`Compare`](crate::Compare)). x ≥ y is ¬msb(x − y). (CrypTFlow2, Rathee et
-//! al., CCS'20.)
+//! The sign of ⟨a⟩ is msb(a) = msb_C ⊕ msb_S ⊕ carry, where carry = 1 if the low l − 1 bits of the shares add
+//! up to 2^{l−1} or more: (2^{l−1} − 1 − low_C) < low_S, a millionaires' problem of l − 1 bits
+//! ([`Compare`](crate::Compare)). x ≥ y is ¬msb(x − y). (CrypTFlow2, Rathee et al., CCS'20.)
 //!
 //! Cost, rounds and security: those of the comparison of l − 1 bits; none for l = 1.
 
@@ -15,11 +15,12 @@ use crate::flow::Flow;
 use crate::millionaire::{PrefixCompare, Variant};
 use crate::ring::Ring;
 
-/// What a party inputs to a comparison of the bits below `cut` ([`Compare`](crate::Compare), [`PrefixCompare`]), so that 1{c < d} is the
-/// carry into bit `cut` of the sum of the shares.
+/// What a party inputs to a comparison of the bits below `cut` ([`Compare`](crate::Compare),
+/// [`PrefixCompare`]), so that 1{c < d} is the carry into bit `cut` of the sum of the shares.
 #[must_use]
 pub fn carry_input(role: Role, cut: u32, share: u64) -> u64 {
-    // The complement of every low part is the low part of the complement, so one input serves all lower cuts too.
+    // The complement of every low part is the low part of the complement, so one input serves all lower cuts
+    // too.
     let flip = match role {
         Role::Client => u64::MAX,
         Role::Server => 0,

@@ -2,7 +2,8 @@
 //!
 //! [`Rescale`](crate::Rescale) without a shift: v_C + v_S − 2^m·wrap, and only wrap needs the peer.
 //!
-//! Online: comparison of m bits and l − m bits (signed numbers below 2^{m−2}: 1 + l − m bits); rounds: the comparison's + 2 (2).
+//! Online: comparison of m bits and l − m bits (signed numbers below 2^{m−2}: 1 + l − m bits); rounds: the
+//! comparison's + 1 (1).
 
 use volvelle_net::Channel;
 use volvelle_ot::{Ot, PhasedCost};

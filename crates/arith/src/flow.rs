@@ -2,9 +2,9 @@
 
 /// The rounds at which each party has last received, in a run of protocols.
 ///
-/// Rounds do not simply add up: where one protocol ends with a message to the client and the next one begins with a
-/// message from the server, the two messages share a round. So a protocol states who speaks when, and this counts as
-/// the meter does: a message's round is one more than the last that its sender has received.
+/// Rounds do not simply add up: where one protocol ends with a message to the client and the next one begins
+/// with a message from the server, the two messages share a round. So a protocol states who speaks when, and
+/// this counts as the meter does: a message's round is one more than the last that its sender has received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
     client: u64,

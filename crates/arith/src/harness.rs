@@ -1,4 +1,5 @@
-//! What this crate's tests share: two parties in threads on ideal OTs, with the meter checked against the stated cost.
+//! What this crate's tests share: two parties in threads on ideal OTs, with the meter checked against the
+//! stated cost.
 
 use volvelle_net::testing::run_pair;
 use volvelle_net::{Channel, Phase, Role};

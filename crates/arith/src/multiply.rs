@@ -12,11 +12,11 @@
 //!     z_P = c_P + d·b_P + e·a_P (+ d·e at C)
 //! ```
 //!
-//! Preprocessing: l(l − 1) bits (a's bits are the random choices and b is the first OT's own correlation, so neither is sent),
-//! 2l OTs, 1 round. Online: 4l bits, 1 round.
+//! Preprocessing: l(l − 1) bits (a's bits are the random choices and b is the first OT's own correlation, so
+//! neither is sent), 2l OTs, 1 round. Online: 4l bits, 1 round.
 //!
-//! Security: u_i is masked by the pad that P does not have; a_P is unseen choices; b_Q is masked from P by r_{0,1⊕a_0}. d and e are
-//! masked by a and b.
+//! Security: u_i is masked by the pad that P does not have; a_P is unseen choices; b_Q is masked from P by
+//! r_{0,1⊕a_0}. d and e are masked by a and b.
 
 use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot, PhasedCost};

@@ -1,15 +1,14 @@
 //! Multiplexer: a shared bit times shared words.
 //!
-//! Computes ⟨b·x⟩ for [b] and ⟨x⟩. As b = b_P + b_Q − 2·b_P·b_Q, the term of P's share is
-//! b·x_P = b_P·x_P + b_Q·x_P·(1 − 2b_P), one OT ([`crate::words`]) with P as sender, correlation x_P·(1 − 2b_P) and choice b_Q.
+//! Computes ⟨b·x⟩ for [b] and ⟨x⟩. As b = b_P + b_Q − 2·b_P·b_Q, the term of P's share is b·x_P = b_P·x_P +
+//! b_Q·x_P·(1 − 2b_P), one OT ([`crate::words`]) with P as sender, correlation x_P·(1 − 2b_P) and choice b_Q.
 //! (SIRNN, Rathee et al., S&P'21, without the second OT's message.) Several words may share one bit.
 //!
 //! ```text
-//! C ⇄ S:  b_P ⊕ choice_P                    1 bit each way
-//! C ⇄ S:  masked correlation                l bits a word each way
+//! C ⇄ S:  b_P ⊕ choice_P, masked correlation            1 bit and l bits a word, each way
 //! ```
 //!
-//! Preprocessing: 2 OTs, no bits. Online: 2 + 2·Σl bits, 2 rounds.
+//! Preprocessing: 2 OTs, no bits. Online: 2 + 2·Σl bits, 1 round.
 //!
 //! Security: bits are masked by unseen choices, correlations by unseen pads.
 
@@ -23,8 +22,7 @@ use crate::ring::Ring;
 use crate::wire;
 use crate::words::{self, WordReceiver, WordSender};
 
-const FIX: Label = Label::new("arith/mux/fix");
-const ANSWER: Label = Label::new("arith/mux/answer");
+const MASKED: Label = Label::new("arith/mux/masked");
 
 /// A batch of prepared multiplexers.
 pub struct Mux {
@@ -78,7 +76,7 @@ impl Mux {
             online: Cost {
                 client_bits: bits,
                 server_bits: bits,
-                rounds: 2,
+                rounds: 1,
                 ..Cost::default()
             },
         }
@@ -86,7 +84,7 @@ impl Mux {
 
     /// Who speaks when in `run`.
     pub fn flow(flow: &mut Flow) {
-        flow.exchange(2);
+        flow.exchange(1);
     }
 
     /// Shares of b·x.
@@ -111,14 +109,18 @@ impl Mux {
         for v in values {
             check_len("values of a multiplexer", self.batch, v.len())?;
         }
-        let fix = wire::exchange_bits(ch, FIX, &self.receiver.fix(bits))?;
         let deltas: Vec<Vec<u64>> = values.iter().map(|v| correlations(bits, v)).collect();
-        let (message, mut shares) = self.sender.answer(&fix, &deltas);
-        let answer = wire::exchange_bytes(ch, ANSWER, &message, self.receiver.answer_len())?;
-        let received = self.receiver.finish(bits, &answer);
+        let fix = self.receiver.fix(bits);
+        let mut message = fix.to_bytes();
+        self.sender.mask(&deltas, &mut message);
+        let answer = wire::exchange_bytes(ch, MASKED, &message, message.len())?;
+        let (their_fix, masked) = answer.split_at(fix.len().div_ceil(8));
+        let their_fix = wire::bits_from(MASKED, their_fix, fix.len())?;
+        let mut shares = self.sender.finish(&their_fix, &deltas);
+        let received = self.receiver.finish(&fix, masked);
         for (k, share) in shares.iter_mut().enumerate() {
             for (i, s) in share.iter_mut().enumerate() {
-                let own = values[k][i] & u64::from(bits.get(i)).wrapping_neg();
+                let own = values[k][i] & words::spread(bits, i);
                 *s = self.rings[k].reduce(s.wrapping_add(received[k][i]).wrapping_add(own));
             }
         }
@@ -127,12 +129,11 @@ impl Mux {
 }
 
 /// x·(1 − 2b), not reduced.
-fn correlations(bits: &BitVec, values: &[u64]) -> Vec<u64> {
-    let signs = bits.iter().map(|b| u64::from(b).wrapping_neg());
+pub(crate) fn correlations(bits: &BitVec, values: &[u64]) -> Vec<u64> {
     values
         .iter()
-        .zip(signs)
-        .map(|(&v, sign)| (v ^ sign).wrapping_sub(sign))
+        .enumerate()
+        .map(|(i, &v)| words::negate_if(words::spread(bits, i), v))
         .collect()
 }
 

@@ -1,8 +1,8 @@
 //! Random OTs in chunks that stay in the cache, for protocols that keep only a few bits of each pad.
 //!
-//! The OT engine talks on the same channel at moments of its own, and frames are read in the order in which they were sent. So a
-//! protocol that needs OTs in both directions makes all of them before its first message, and any other reads each message before
-//! it makes more OTs.
+//! The OT engine talks on the same channel at moments of its own, and frames are read in the order in which
+//! they were sent. So a protocol that needs OTs in both directions makes all of them before its first
+//! message, and any other reads each message before it makes more OTs.
 
 use volvelle_net::{Channel, Role};
 use volvelle_ot::Ot;
@@ -50,8 +50,8 @@ impl Items {
     }
 }
 
-/// Makes random OTs as sender; `visit(channel, first item, zeros, ones)` sees them chunk by chunk, a multiple of 64 items each
-/// but for the last.
+/// Makes random OTs as sender; `visit(channel, first item, zeros, ones)` sees them chunk by chunk, a multiple
+/// of 64 items each but for the last.
 pub(crate) fn try_send(
     ch: &mut Channel,
     ot: &mut Ot,

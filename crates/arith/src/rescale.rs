@@ -7,15 +7,17 @@
 //! carry = 1{(v_C mod 2^f) + (v_S mod 2^f) ≥ 2^f}        wrap = 1{v_C + v_S ≥ 2^m}
 //! ```
 //!
-//! from Z_{2^m} into Z_{2^l}. Signed numbers are first shifted by a multiple of 2^f to be non-negative. carry is a comparison on f bits;
-//! wrap is one on m bits, with the same leaves ([`PrefixCompare`]); but if v is known to be below 2^{m−1}, so that its top bit is 0,
-//! wrap = msb_C ∨ msb_S, one OT ([`BitProduct`]). For l ≤ m − f the wrap vanishes. Both bits become additive by one OT each, carry in
-//! Z_{2^l}, wrap in Z_{2^{l−m+f}}. (SIRNN, Rathee et al., S&P'21, §IV; the known sign is Cheetah's §5.1.)
+//! from Z_{2^m} into Z_{2^l}. Signed numbers are first shifted by a multiple of 2^f to be non-negative. carry
+//! is a comparison on f bits; wrap is one on m bits, with the same leaves ([`PrefixCompare`]); but if v is
+//! known to be below 2^{m−1}, so that its top bit is 0, wrap = msb_C ∨ msb_S, one OT ([`BitProduct`]). Where
+//! l ≤ m − f the wrap vanishes. Both bits become additive by one OT each, carry in Z_{2^l}, wrap in
+//! Z_{2^{l−m+f}}. (SIRNN, Rathee et al., S&P'21, §IV; the known sign is Cheetah's §5.1.)
 //!
-//! Truncation (l = m: [`Truncate`](crate::Truncate)), truncate-and-reduce (l = m − f) and extension (f = 0: [`Extend`](crate::Extend)) are
-//! cases of it.
+//! Truncation (l = m: [`Truncate`](crate::Truncate)), truncate-and-reduce (l = m − f) and extension (f = 0:
+//! [`Extend`](crate::Extend)) are cases of it.
 //!
-//! Online: comparison of f (or f, m) bits, then l + (l − m + f) bits (bounded: + 1); rounds: the comparison's + 2.
+//! Online: comparison of f (or f, m) bits, then l + (l − m + f) bits (bounded: 1 more). Rounds: one more
+//! than the comparison.
 //!
 //! Security: that of the comparison and of [`BitProduct`].
 

@@ -2,7 +2,8 @@
 
 use volvelle_prim::pack;
 
-/// `columns` bits for each of `batch` items. Word `g·columns + c` holds bit c of items 64g … 64g+63, item 64g lowest.
+/// `columns` bits for each of `batch` items. Word `g·columns + c` holds bit c of items 64g … 64g+63, item 64g
+/// lowest.
 #[derive(Clone)]
 pub(crate) struct Sliced {
     columns: usize,

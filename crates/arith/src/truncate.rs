@@ -15,9 +15,9 @@ use crate::ring::Ring;
 /// How [`Truncate`] truncates a signed number v by f bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Truncation {
-    /// Each party shifts its own share (SecureML, Mohassel and Zhang, S&P'17). No communication. Over uniform shares the
-    /// result is off by 2^{l−f} with probability exactly |v|/2^l; besides that it is ⌊v/2^f⌋, or one more with probability
-    /// exactly (v mod 2^f)/2^f.
+    /// Each party shifts its own share (SecureML, Mohassel and Zhang, S&P'17). No communication. Over uniform
+    /// shares the result is off by 2^{l−f} with probability exactly |v|/2^l; besides that it is ⌊v/2^f⌋, or
+    /// one more with probability exactly (v mod 2^f)/2^f.
     Local,
     /// ⌊v/2^f⌋ for −2^{l−2} ≤ v < 2^{l−2}.
     Bounded,

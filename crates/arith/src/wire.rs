@@ -1,8 +1,8 @@
 //! Messages of packed words and bits.
 //!
-//! A message longer than [`PIECE`] goes out as several frames. Two parties that both send a long message read while they
-//! write once [`LEAD`] pieces are unread, so that neither waits for the other; below that (32 MiB) an exchange is
-//! one round on the meter as well.
+//! A message longer than [`PIECE`] goes out as several frames. Two parties that both send a long message read
+//! while they write once [`LEAD`] pieces are unread, so that neither waits for the other; below that (32 MiB)
+//! an exchange is one round on the meter as well.
 
 use volvelle_net::{Channel, Label};
 use volvelle_prim::{BitVec, pack};
@@ -66,7 +66,7 @@ pub(crate) fn exchange_bytes(
     Ok(theirs)
 }
 
-fn bits_from(label: Label, bytes: &[u8], bits: usize) -> Result<BitVec, ArithError> {
+pub(crate) fn bits_from(label: Label, bytes: &[u8], bits: usize) -> Result<BitVec, ArithError> {
     BitVec::from_bytes(bytes, bits).ok_or(ArithError::Padding {
         label: label.name(),
         bits,
@@ -128,4 +128,44 @@ pub(crate) fn wire_bits(count: usize, bits: u32) -> u64 {
 /// Bits on the wire of a message of `count` bits.
 pub(crate) fn wire_bools(count: usize) -> u64 {
     count.div_ceil(8) as u64 * 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use volvelle_net::testing::run_pair;
+
+    #[test]
+    fn long_exchanges_of_any_lengths_end() {
+        let label = Label::new("test/wire");
+        let lengths = [0, 1, PIECE, PIECE + 1, (LEAD + 3) * PIECE + 5];
+        for mine in lengths {
+            for theirs in lengths {
+                let bytes = |len: usize, factor: usize| {
+                    (0..len).map(|i| (i * factor) as u8).collect::<Vec<u8>>()
+                };
+                let (at_client, at_server) = run_pair(
+                    |ch| exchange_bytes(ch, label, &bytes(mine, 3), theirs).unwrap(),
+                    |ch| exchange_bytes(ch, label, &bytes(theirs, 5), mine).unwrap(),
+                );
+                assert!(
+                    at_client == bytes(theirs, 5) && at_server == bytes(mine, 3),
+                    "{mine} {theirs}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn set_padding_is_an_error() {
+        let label = Label::new("test/wire");
+        let (result, ()) = run_pair(
+            |ch| recv_bits(ch, label, 5),
+            |ch| {
+                ch.send(label, &[0xff]).unwrap();
+                ch.flush().unwrap();
+            },
+        );
+        assert!(matches!(result, Err(ArithError::Padding { bits: 5, .. })));
+    }
 }

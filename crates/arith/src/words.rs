@@ -1,15 +1,16 @@
-//! Products of a bit known to one party and ring elements known to the other, the choice being made online.
+//! Products of a bit known to one party and ring elements known to the other, both chosen online, in one
+//! round.
 //!
 //! ```text
-//! preprocessing: one random OT: sender (r0, r1), receiver (c, r_c), cut to words of the rings
-//! online:   receiver → sender:  f = b ⊕ c                                       1 bit
-//!           sender → receiver:  u = r_f + Δ − r_{1⊕f}                            l bits a word
-//!           sender's share: −r_f;  receiver's: r_c + b·u
+//! preprocessing: one random OT: sender (r0, r1), receiver (c, r_c), cut to words of the rings;   ρ = r1 − r0
+//! online:   receiver → sender:  f = b ⊕ c                 1 bit
+//!           sender → receiver:  δ = Δ − ρ                  l bits a word
+//!           receiver's share of b·Δ: (1 − 2f)·(r_c + c·δ)         sender's: f·Δ − (1 − 2f)·r0
 //! ```
 //!
-//! As c = b ⊕ f, the receiver has r_f if b = 0, and r_{1⊕f} + u = r_f + Δ if b = 1.
+//! r_c = r0 + c·ρ, so that r_c + c·δ = r0 + c·Δ; and b = f + (1 − 2f)·c.
 //!
-//! Security: f is masked by c, and u by the pad that the receiver does not have.
+//! Security: f is masked by c, and Δ by ρ: the receiver has only one of r0 and r1.
 
 use volvelle_net::Channel;
 use volvelle_ot::Ot;
@@ -40,7 +41,7 @@ fn items(rings: &[Ring], batch: usize) -> Items {
 }
 
 /// All zeros or all ones.
-fn spread(bits: &BitVec, i: usize) -> u64 {
+pub(crate) fn spread(bits: &BitVec, i: usize) -> u64 {
     u64::from(bits.get(i)).wrapping_neg()
 }
 
@@ -49,19 +50,18 @@ pub(crate) fn message_bits(rings: &[Ring], count: usize) -> u64 {
     rings.iter().map(|r| wire::wire_bits(count, r.bits())).sum()
 }
 
-fn pack_all(rings: &[Ring], words: &[Vec<u64>]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (ring, words) in rings.iter().zip(words) {
-        pack::pack_append(words, ring.bits(), &mut bytes);
-    }
-    bytes
+/// −x where `flip` is all ones, not reduced.
+pub(crate) fn negate_if(flip: u64, x: u64) -> u64 {
+    (x ^ flip).wrapping_sub(flip)
 }
 
 /// The sender's half of a batch.
 pub(crate) struct WordSender {
     rings: Vec<Ring>,
+    /// r0.
     zeros: Vec<Vec<u64>>,
-    ones: Vec<Vec<u64>>,
+    /// ρ.
+    steps: Vec<Vec<u64>>,
 }
 
 /// The receiver's half of a batch.
@@ -71,18 +71,12 @@ pub(crate) struct WordReceiver {
     pads: Vec<Vec<u64>>,
 }
 
-/// Fills `rings.len()` rows of words from chunks of pads.
+/// Fills `rings.len()` rows of words from a chunk of pads.
 fn store(rows: &mut [Vec<u64>], rings: &[Ring], start: usize, pads: &[Block]) {
     for (j, pad) in pads.chunks(width(rings)).enumerate() {
         for (k, (row, ring)) in rows.iter_mut().zip(rings).enumerate() {
             row[start + j] = ring.reduce(word(pad, k));
         }
-    }
-}
-
-fn store_choices(bits: &mut BitVec, start: usize, choices: &[u8]) {
-    for (k, choices) in choices.chunks(64).enumerate() {
-        bits.words_mut()[start / 64 + k] = pads::gather_choices(choices);
     }
 }
 
@@ -92,7 +86,18 @@ impl WordSender {
         WordSender {
             rings: rings.to_vec(),
             zeros: rows.clone(),
-            ones: rows,
+            steps: rows,
+        }
+    }
+
+    fn store(&mut self, start: usize, zeros: &[Block], ones: &[Block]) {
+        store(&mut self.zeros, &self.rings, start, zeros);
+        store(&mut self.steps, &self.rings, start, ones);
+        let end = start + zeros.len() / width(&self.rings);
+        for ((steps, zeros), ring) in self.steps.iter_mut().zip(&self.zeros).zip(&self.rings) {
+            for (step, zero) in steps[start..end].iter_mut().zip(&zeros[start..end]) {
+                *step = ring.sub(*step, *zero);
+            }
         }
     }
 
@@ -104,25 +109,33 @@ impl WordSender {
     ) -> Result<WordSender, ArithError> {
         let mut this = WordSender::empty(rings, batch);
         pads::send(ch, ot, items(rings, batch), |start, zeros, ones| {
-            store(&mut this.zeros, rings, start, zeros);
-            store(&mut this.ones, rings, start, ones);
+            this.store(start, zeros, ones)
         })?;
         Ok(this)
     }
 
-    /// The message to the receiver, and this party's shares: for ring k, of bit·deltas[k].
-    pub fn answer(self, fix: &BitVec, deltas: &[Vec<u64>]) -> (Vec<u8>, Vec<Vec<u64>>) {
-        let (mut message, mut share) = (self.zeros, self.ones);
-        for (k, ring) in self.rings.iter().enumerate() {
-            for i in 0..fix.len() {
-                let (r0, r1) = (message[k][i], share[k][i]);
-                let swap = (r0 ^ r1) & spread(fix, i);
-                let (r_f, r_other) = (r0 ^ swap, r1 ^ swap);
-                message[k][i] = ring.sub(ring.add(r_f, deltas[k][i]), r_other);
-                share[k][i] = ring.neg(r_f);
+    /// Appends the message to the receiver.
+    pub fn mask(&self, deltas: &[Vec<u64>], message: &mut Vec<u8>) {
+        for ((ring, steps), deltas) in self.rings.iter().zip(&self.steps).zip(deltas) {
+            let masked: Vec<u64> = deltas
+                .iter()
+                .zip(steps)
+                .map(|(&d, &step)| ring.sub(d, step))
+                .collect();
+            pack::pack_append(&masked, ring.bits(), message);
+        }
+    }
+
+    /// This party's shares, for ring k of bit·deltas[k], from the receiver's message.
+    pub fn finish(self, fix: &BitVec, deltas: &[Vec<u64>]) -> Vec<Vec<u64>> {
+        let mut shares = self.zeros;
+        for ((share, deltas), ring) in shares.iter_mut().zip(deltas).zip(&self.rings) {
+            for (i, (s, delta)) in share.iter_mut().zip(deltas).enumerate() {
+                let flip = spread(fix, i);
+                *s = ring.sub(delta & flip, negate_if(flip, *s));
             }
         }
-        (pack_all(&self.rings, &message), share)
+        shares
     }
 }
 
@@ -136,6 +149,13 @@ impl WordReceiver {
         }
     }
 
+    fn store(&mut self, start: usize, choices: &[u8], pads: &[Block]) {
+        for (k, choices) in choices.chunks(64).enumerate() {
+            self.choices.words_mut()[start / 64 + k] = pads::gather_choices(choices);
+        }
+        store(&mut self.pads, &self.rings, start, pads);
+    }
+
     pub fn prepare(
         ch: &mut Channel,
         ot: &mut Ot,
@@ -144,8 +164,7 @@ impl WordReceiver {
     ) -> Result<WordReceiver, ArithError> {
         let mut this = WordReceiver::empty(rings, batch);
         pads::recv(ch, ot, items(rings, batch), |start, choices, pads| {
-            store_choices(&mut this.choices, start, choices);
-            store(&mut this.pads, rings, start, pads);
+            this.store(start, choices, pads)
         })?;
         Ok(this)
     }
@@ -157,21 +176,22 @@ impl WordReceiver {
         fix
     }
 
-    /// Bytes of the sender's answer.
-    pub fn answer_len(&self) -> usize {
+    /// Bytes of the sender's message.
+    pub fn message_len(&self) -> usize {
         (message_bits(&self.rings, self.choices.len()) / 8) as usize
     }
 
-    /// This party's shares, from the sender's answer.
-    pub fn finish(self, bits: &BitVec, answer: &[u8]) -> Vec<Vec<u64>> {
+    /// This party's shares, from its own and the sender's message.
+    pub fn finish(self, fix: &BitVec, message: &[u8]) -> Vec<Vec<u64>> {
         let mut shares = self.pads;
-        let mut rest = answer;
+        let mut rest = message;
         for (share, ring) in shares.iter_mut().zip(&self.rings) {
             let (bytes, tail) = rest.split_at(pack::packed_len(share.len(), ring.bits()));
             rest = tail;
-            let words = wire::unpack_words(*ring, bytes, share.len());
-            for (i, (s, u)) in share.iter_mut().zip(words).enumerate() {
-                *s = ring.add(*s, u & spread(bits, i));
+            let deltas = wire::unpack_words(*ring, bytes, share.len());
+            for (i, (s, delta)) in share.iter_mut().zip(deltas).enumerate() {
+                let chosen = s.wrapping_add(delta & spread(&self.choices, i));
+                *s = ring.reduce(negate_if(spread(fix, i), chosen));
             }
         }
         shares
@@ -191,14 +211,8 @@ pub(crate) fn prepare_both(
         ch,
         ot,
         items(rings, batch),
-        |start, zeros, ones| {
-            store(&mut sender.zeros, rings, start, zeros);
-            store(&mut sender.ones, rings, start, ones);
-        },
-        |start, choices, pads| {
-            store_choices(&mut receiver.choices, start, choices);
-            store(&mut receiver.pads, rings, start, pads);
-        },
+        |start, zeros, ones| sender.store(start, zeros, ones),
+        |start, choices, pads| receiver.store(start, choices, pads),
     )?;
     Ok((sender, receiver))
 }

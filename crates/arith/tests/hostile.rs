@@ -1,4 +1,5 @@
-//! A peer that stops, lies about lengths or sends garbage makes an error, or a wrong share; never a panic or a hang.
+//! A peer that stops, lies about lengths or sends garbage makes an error, or a wrong share; never a panic or
+//! a hang.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -1,4 +1,5 @@
-//! The protocols on silent OTs, one after the other over one engine, which talks on the same channel at moments of its own.
+//! The protocols on silent OTs, one after the other over one engine, which talks on the same channel at
+//! moments of its own.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -67,6 +68,10 @@ fn right_on_silent_ots() {
                 }
                 "truncate" => sum == ring.from_signed(ring.to_signed(x) >> 7),
                 "multiply" => sum == ring.mul(x, y),
+                "multiply-low" => {
+                    let low = (client.y[i] & 127) + (server.y[i] & 127);
+                    sum == ring.mul(x, low.wrapping_sub(bit_x << 7))
+                }
                 "matrix-clear" => sum == product(&|e| client.x[e]),
                 "matrix-shared" => sum == product(&|e| ring.add(client.x[e], server.x[e])),
                 "open" => c[i] == x && s[i] == x,

@@ -1,5 +1,5 @@
-//! What a party receives looks the same whatever the inputs: bytes are uniform by a chi-square test, for all-zero and for random
-//! inputs.
+//! What a party receives looks the same whatever the inputs: bytes are uniform by a chi-square test, for
+//! all-zero and for random inputs.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

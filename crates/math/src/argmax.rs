@@ -1,10 +1,12 @@
 //! The index of the largest of several shared numbers.
 //!
-//! A tree: of two neighbours (left, right), b = 1{left ≥ right} picks value and index together by one multiplexer with two words,
-//! right + b·(left − right). Ties go to the left, so to the lowest index. Only shares of the index come out; the caller opens them
-//! ([`volvelle_arith::open_arith`]) or goes on. The last round picks the index only.
+//! A tree: of two neighbours (left, right), b = 1{left ≥ right} picks value and index together by one
+//! multiplexer with two words, right + b·(left − right). Ties go to the left, so to the lowest index. Only
+//! shares of the index come out; the caller opens them ([`volvelle_arith::open_arith`]) or goes on. The last
+//! round picks the index only.
 //!
-//! For c numbers: c − 1 comparisons of l bits, c − 1 multiplexers of l + ⌈log₂ c⌉ bits, in ⌈log₂ c⌉ levels one after the other.
+//! For c numbers: c − 1 comparisons of l bits, c − 1 multiplexers of l + ⌈log₂ c⌉ bits, in ⌈log₂ c⌉ levels
+//! one after the other.
 //!
 //! Domain: the differences of the numbers must be in −2^{l−1} … 2^{l−1} − 1.
 //!

@@ -4,8 +4,8 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 /// GELU(x) = x·Φ(x) = x·(1 + erf(x/√2))/2.
 ///
-/// For |x| ≤ 4.25 nothing but +, −, ×, ÷ is used, so that the tables made from it are the same on all machines. The absolute
-/// error is below 1e-11.
+/// For |x| ≤ 4.25 nothing but +, −, ×, ÷ is used, so that the tables made from it are the same on all
+/// machines. The absolute error is below 1e-11.
 #[must_use]
 pub fn gelu(x: f64) -> f64 {
     let z = x.abs() * FRAC_1_SQRT_2;

@@ -1,7 +1,7 @@
 //! Fixed point, and functions on shared fixed-point numbers.
 //!
-//! Every function states its domain, is defined by a plaintext twin that it equals bit for bit, and has its error against f64
-//! measured by a test.
+//! Every function states its domain, is defined by a plaintext twin that it equals bit for bit, and has its
+//! error against f64 measured by a test.
 
 #![forbid(unsafe_code)]
 

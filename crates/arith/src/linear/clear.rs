@@ -1,7 +1,8 @@
 //! A matrix known to the server times vectors known to the client.
 //!
-//! Computes ⟨W·x⟩ in Z_{2^l} for x of `x_bits`-bit unsigned numbers. The bits x_{j,i} are the choices of OTs whose correlation is
-//! the column W_j·2^i (Gilboa's product with a vector; SecureML, Mohassel and Zhang, S&P'17, §IV.A), fixed online:
+//! Computes ⟨W·x⟩ in Z_{2^l} for x of `x_bits`-bit unsigned numbers. The bits x_{j,i} are the choices of OTs
+//! whose correlation is the column W_j·2^i (Gilboa's product with a vector; SecureML, Mohassel and Zhang,
+//! S&P'17, §IV.A), fixed online:
 //!
 //! ```text
 //! preprocessing (per vector, element j and bit i): one random OT, S sends r_0, r_1, C has c, r_c;  vectors of m words
@@ -10,8 +11,9 @@
 //!     x_{j,i}·W_j = f·W_j + (1 − 2f)·c·W_j      C: (1 − 2f)·t       S: f·W_j − (1 − 2f)·r_0
 //! ```
 //!
-//! Preprocessing: Σ_i n·m·(l − i) bits a vector from the server, n·x_bits OTs of ⌈m(l − i)/128⌉ blocks, 1 round. Online:
-//! n·x_bits bits a vector from the client, 1 round. Kept between the two: as many bits as were sent in preprocessing.
+//! Preprocessing: Σ_i n·m·(l − i) bits a vector from the server, n·x_bits OTs of ⌈m(l − i)/128⌉ blocks, 1
+//! round. Online: n·x_bits bits a vector from the client, 1 round. Kept between the two: as many bits as were
+//! sent in preprocessing.
 //!
 //! Security: u is masked by the pad that C does not have, f by the unseen c.
 

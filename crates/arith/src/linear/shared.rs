@@ -1,8 +1,9 @@
 //! A matrix known to the server times shared vectors.
 //!
-//! Computes ⟨W·x⟩ = W·x_S + ⟨W·x_C⟩ in Z_{2^l}. The cross term's shares are made for random vectors a of the client's, by OTs whose
-//! choices are the bits of the weights (two's complement: the top bit i = w − 1 counts −2^i) and whose correlations are a_j·2^i for all
-//! vectors of the batch at once (Gilboa; Delphi's split of a linear layer into preprocessing and one message):
+//! Computes ⟨W·x⟩ = W·x_S + ⟨W·x_C⟩ in Z_{2^l}. The cross term's shares are made for random vectors a of the
+//! client's, by OTs whose choices are the bits of the weights (two's complement: the top bit i = w − 1 counts
+//! −2^i) and whose correlations are a_j·2^i for all vectors of the batch at once (Gilboa; Delphi's split of a
+//! linear layer into preprocessing and one message):
 //!
 //! ```text
 //! preprocessing (per weight W_{r,j} and bit i): one random OT, C sends r_0, r_1, S has c, r_c;  a word for each vector
@@ -12,8 +13,9 @@
 //! online:  C → S:  x_C − a                      S: W·(x_S + x_C − a) + its share of W·a       C: its share of W·a
 //! ```
 //!
-//! Preprocessing: m·n·w bits from the server for the whole batch, Σ_i m·n·(l − i) bits a vector from the client; m·n·w OTs of
-//! ⌈batch·(l − i)/128⌉ blocks; 2 rounds for each 2^20 blocks of pads (16 MiB). Online: n·l bits a vector from the client, 1 round.
+//! Preprocessing: m·n·w bits from the server for the whole batch, Σ_i m·n·(l − i) bits a vector from the
+//! client; m·n·w OTs of ⌈batch·(l − i)/128⌉ blocks; 2 rounds for each 2^20 blocks of pads (16 MiB). Online:
+//! n·l bits a vector from the client, 1 round.
 //!
 //! Security: f is masked by the unseen c, u by the pad that S does not have, x_C by a.
 

@@ -1,8 +1,8 @@
 //! Leaves of the comparison by 1-of-2^w OT, w ≤ 4.
 //!
-//! Source: Cheetah (Huang et al., USENIX Security'22, §4), which compares blocks with silent OTs; the masks are those of Naor–Pinkas'
-//! 1-of-n OT from log n OTs, but bits of the pads instead of hashes. New here: the server's share is not random but makes the
-//! first slot's message zero.
+//! Source: Cheetah (Huang et al., USENIX Security'22, §4), which compares blocks with silent OTs; the masks
+//! are those of Naor–Pinkas' 1-of-n OT from log n OTs, but bits of the pads instead of hashes. New here: the
+//! server's share is not random but makes the first slot's message zero.
 //!
 //! ```text
 //! preprocessing (per block of w bits): w random OTs, S sends: pads r_{t,0}, r_{t,1}; C has c_t, r_{t,c_t}
@@ -13,11 +13,13 @@
 //!          C:      m_c ⊕ M[c] = T[y] ⊕ share
 //! ```
 //!
-//! Preprocessing: no bits, w OTs a block. Online: w + 2·(2^w − 1) bits a block, the lowest one w + 2^w − 1; 2 rounds.
+//! Preprocessing: no bits, w OTs a block. Online: w + 2·(2^w − 1) bits a block, the lowest one w + 2^w − 1; 2
+//! rounds.
 //!
-//! Security: f is masked by the unseen c. For v ≠ c, M[v] has the term r_{t,v_t}[v] with v_t ≠ c_t, from a pad that C does not
-//! have; different slots use different bits of the pads, so that the masks of all slots but c are independent and uniform. Of
-//! them, M[p] masks m_p for p ≠ c, and M[0] masks m_c (through share) if c ≠ 0: all 2^w − 1 messages are uniform, whatever T.
+//! Security: f is masked by the unseen c. For v ≠ c, M[v] has the term r_{t,v_t}[v] with v_t ≠ c_t, from a
+//! pad that C does not have; different slots use different bits of the pads, so that the masks of all slots
+//! but c are independent and uniform. Of them, M[p] masks m_p for p ≠ c, and M[0] masks m_c (through share)
+//! if c ≠ 0: all 2^w − 1 messages are uniform, whatever T.
 //!
 //! Everything online is bit-sliced: 64 comparisons a word.
 

@@ -1,15 +1,17 @@
 //! The millionaires' problem: XOR shares of 1{c < d} for c known to the client, d to the server.
 //!
-//! The numbers are cut in blocks of 4 (or 2) bits. A *leaf* protocol gives for each block shares of lt = 1{c_i < d_i} and
-//! eq = 1{c_i = d_i}; a tree of ANDs ([`tree`]) joins neighbours: lt = lt_hi ⊕ eq_hi·lt_lo, eq = eq_hi·eq_lo. The lowest block needs
-//! no eq. (Garay et al., PKC'07; CrypTFlow2, Rathee et al., CCS'20.) Leaves:
+//! The numbers are cut in blocks of 4 (or 2) bits. A *leaf* protocol gives for each block shares of lt =
+//! 1{c_i < d_i} and eq = 1{c_i = d_i}; a tree of ANDs ([`tree`]) joins neighbours: lt = lt_hi ⊕ eq_hi·lt_lo,
+//! eq = eq_hi·eq_lo. The lowest block needs no eq. (Garay et al., PKC'07; CrypTFlow2, Rathee et al., CCS'20.)
+//! Leaves:
 //!
 //! - [`Variant::Cheetah`]: a 1-of-16 OT a block ([`cheetah`]).
-//! - [`Variant::Compact`]: the same with blocks of 2 bits. A leaf costs less a bit the smaller its block, and the tree's ANDs
-//!   cost nothing in preprocessing but OTs.
+//! - [`Variant::Compact`]: the same with blocks of 2 bits. A leaf costs less a bit the smaller its block, and
+//!   the tree's ANDs cost nothing in preprocessing but OTs.
 //! - [`Variant::OneHot`]: a table lookup a block ([`onehot`]); less online, more preprocessing.
 //!
-//! Comparing the low p bits of the same numbers, for several *cuts* p, takes one set of leaves: [`PrefixCompare`].
+//! Comparing the low p bits of the same numbers, for several *cuts* p, takes one set of leaves:
+//! [`PrefixCompare`].
 //!
 //! Rounds online: leaves (2, OneHot 1) + ⌈log₂(blocks of the largest segment)⌉ + cuts − 1.
 

@@ -1,10 +1,11 @@
 //! Leaves of the comparison by lookup in one-hot correlations.
 //!
-//! Source: ROTL (PoPETs 2026), comparison. For a block with values c at the client and d at the server, both below 2^4,
-//! e = c − d mod 2^5 is an index that the two already share. One lookup gives both bits: lt at e ≥ 2^4, eq at e = 0.
+//! Source: ROTL (PoPETs 2026), comparison. For a block with values c at the client and d at the server, both
+//! below 2^4, e = c − d mod 2^5 is an index that the two already share. One lookup gives both bits: lt at e ≥
+//! 2^4, eq at e = 0.
 //!
-//! Preprocessing: a one-hot correlation of 32 entries a block ([`Generator::Doubling`]). Online: 10 bits a block, 1 round.
-//! Narrower lowest blocks use the same tables, so that all blocks make one batch.
+//! Preprocessing: a one-hot correlation of 32 entries a block ([`Generator::Doubling`]). Online: 10 bits a
+//! block, 1 round. Narrower lowest blocks use the same tables, so that all blocks make one batch.
 //!
 //! Security: that of the lookup.
 

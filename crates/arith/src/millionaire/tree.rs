@@ -1,9 +1,9 @@
 //! The tree of ANDs that joins the blocks of a comparison.
 //!
-//! Neighbours are joined from the low end, an odd one at the high end waits:
-//! lt = lt_hi ⊕ eq_hi·lt_lo and eq = eq_hi·eq_lo, two ANDs with one left operand ([`AndShared`], 6 bits); where
-//! the low part is the lowest of all, only the first (4 bits). Segments (blocks between two cuts) are joined side by side,
-//! then one after the other from the low end.
+//! Neighbours are joined from the low end, an odd one at the high end waits: lt = lt_hi ⊕ eq_hi·lt_lo and eq
+//! = eq_hi·eq_lo, two ANDs with one left operand ([`AndShared`], 6 bits); where the low part is the lowest of
+//! all, only the first (4 bits). Segments (blocks between two cuts) are joined side by side, then one after
+//! the other from the low end.
 //!
 //! Rounds: ⌈log₂ of the largest number of blocks⌉ + segments − 1. Preprocessing: no bits.
 

@@ -95,6 +95,11 @@ fn multiply(ch: &mut Channel, ot: &mut Ot, i: &Inputs) -> Outcome {
     Multiply::prepare(ch, ot, ring(), i.x.len())?.run(ch, &i.x, &i.y)
 }
 
+fn multiply_low(ch: &mut Channel, ot: &mut Ot, i: &Inputs) -> Outcome {
+    let prepared = MultiplyLow::prepare(ch, ot, ring(), 7, i.x.len())?;
+    prepared.run(ch, &i.x, &i.y, &low_bits(&i.x))
+}
+
 fn matrix_clear(ch: &mut Channel, ot: &mut Ot, i: &Inputs) -> Outcome {
     let batch = i.x.len() / shape().cols;
     let (own, vectors) = match ch.role() {
@@ -113,7 +118,7 @@ fn open(ch: &mut Channel, _: &mut Ot, i: &Inputs) -> Outcome {
     open_arith(ch, ring(), &i.x)
 }
 
-pub const PROTOCOLS: [(&str, Protocol); 11] = [
+pub const PROTOCOLS: [(&str, Protocol); 12] = [
     ("and", and),
     ("mux", mux),
     ("b2a", b2a),
@@ -122,6 +127,7 @@ pub const PROTOCOLS: [(&str, Protocol); 11] = [
     ("one-hot", one_hot),
     ("truncate", truncate),
     ("multiply", multiply),
+    ("multiply-low", multiply_low),
     ("matrix-clear", matrix_clear),
     ("matrix-shared", matrix_shared),
     ("open", open),

@@ -42,15 +42,14 @@ fn errors(plan: &GeluPlan, low: f64, high: f64) -> (f64, f64) {
 fn error_against_f64() {
     // (f, largest, mean) in ulps over −6 … 6.
     for (frac, largest, mean) in [
-        (6, 0.9, 0.3),
-        (8, 0.9, 0.3),
-        (10, 0.9, 0.3),
-        (12, 0.9, 0.27),
-        (16, 9.0, 3.0),
-        (18, 34.0, 6.0),
+        (6, 0.68, 0.16),
+        (8, 0.61, 0.17),
+        (10, 0.63, 0.18),
+        (12, 0.74, 0.20),
+        (16, 8.4, 0.73),
+        (18, 33.3, 2.6),
     ] {
         let (worst, average) = errors(&plan(frac + 20, frac), -6.0, 6.0);
-        println!("f = {frac}: {worst:.3} {average:.3}");
         assert!(
             worst <= largest && average <= mean,
             "f = {frac}: {worst} {average}"
@@ -107,14 +106,8 @@ fn formats_batches_and_ends() {
 fn cost_for_37_bits() {
     let cost = Gelu::cost(&plan(37, 12), 80_000).unwrap();
     let compact = Gelu::cost(&plan(37, 12).with_variant(Variant::Compact), 80_000).unwrap();
-    println!("compact {compact:?}");
-    println!("prep {:?}\nonline {:?}", cost.prep, cost.online);
-    println!(
-        "bits a number: {} + {}",
-        cost.prep.bits() / 80_000,
-        cost.online.bits() / 80_000
-    );
-    assert!(cost.total().bits() / 80_000 < 2600);
+    assert!(compact.total().bits() / 80_000 < 1740);
+    assert!(cost.total().bits() / 80_000 < 1940);
 }
 
 #[test]
