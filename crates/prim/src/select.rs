@@ -73,10 +73,9 @@ mod avx512 {
                 let (whole, rest) = table.as_chunks::<64>();
                 for (&word, entries) in bits.iter().zip(whole) {
                     // A constant number of steps, so that the sums stay in registers.
-                    for j in 0..8 {
-                        // SAFETY: eight words from 8j on are 64 readable bytes.
-                        let value =
-                            unsafe { _mm512_loadu_si512(entries.as_ptr().add(8 * j).cast()) };
+                    for (j, eight) in entries.as_chunks::<8>().0.iter().enumerate() {
+                        // SAFETY: eight words are 64 readable bytes.
+                        let value = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
                         acc[j % 4] = $op(acc[j % 4], (word >> (8 * j)) as u8, acc[j % 4], value);
                     }
                 }
