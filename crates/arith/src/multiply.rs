@@ -22,6 +22,8 @@ use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot, PhasedCost};
 use volvelle_prim::{Block, pack};
 
+use zeroize::Zeroizing;
+
 use crate::error::{ArithError, check_len};
 use crate::flow::Flow;
 use crate::pads::{self, Items};
@@ -34,9 +36,9 @@ const OPEN: Label = Label::new("arith/multiply/open");
 /// A batch of prepared products.
 pub struct Multiply {
     ring: Ring,
-    a: Vec<u64>,
-    b: Vec<u64>,
-    c: Vec<u64>,
+    a: Zeroizing<Vec<u64>>,
+    b: Zeroizing<Vec<u64>>,
+    c: Zeroizing<Vec<u64>>,
 }
 
 fn items(ring: Ring, batch: usize) -> Items {
@@ -103,9 +105,9 @@ impl Multiply {
         });
         Ok(Multiply {
             ring,
-            c: c.collect(),
-            a,
-            b,
+            c: Zeroizing::new(c.collect()),
+            a: Zeroizing::new(a),
+            b: Zeroizing::new(b),
         })
     }
 
@@ -143,8 +145,8 @@ impl Multiply {
         check_len("right factors", a.len(), y.len())?;
         let masked = x
             .iter()
-            .zip(&a)
-            .chain(y.iter().zip(&b))
+            .zip(a.iter())
+            .chain(y.iter().zip(b.iter()))
             .map(|(&v, &mask)| ring.sub(v, mask));
         let masked: Vec<u64> = masked.collect();
         let theirs = wire::exchange_words(ch, OPEN, ring, &masked)?;

@@ -23,6 +23,8 @@ use volvelle_net::{Channel, Label};
 use volvelle_ot::{Cost, Ot, PhasedCost};
 use volvelle_prim::{BitVec, Block, pack};
 
+use zeroize::Zeroizing;
+
 use crate::error::{ArithError, check_len, check_range};
 use crate::flow::Flow;
 use crate::mux::correlations;
@@ -39,11 +41,11 @@ pub struct MultiplyLow {
     ring: Ring,
     low: Ring,
     /// As Q: for bit i, r_{i,0} of all products; and ρ.
-    zeros: Vec<Vec<u64>>,
-    steps: Vec<u64>,
+    zeros: Zeroizing<Vec<Vec<u64>>>,
+    steps: Zeroizing<Vec<u64>>,
     /// As P: c, and for bit i, s_i of all products.
-    choices: Vec<u64>,
-    chosen: Vec<Vec<u64>>,
+    choices: Zeroizing<Vec<u64>>,
+    chosen: Zeroizing<Vec<Vec<u64>>>,
     /// For κ.
     carry: (WordSender, WordReceiver),
 }
@@ -131,7 +133,7 @@ impl MultiplyLow {
             for ((s, v), c) in chosen
                 .iter_mut()
                 .zip(wire::unpack_words(column, bytes, batch))
-                .zip(&choices)
+                .zip(choices.iter())
             {
                 *s = s.wrapping_add(v & (c >> i & 1).wrapping_neg());
             }
@@ -139,10 +141,10 @@ impl MultiplyLow {
         Ok(MultiplyLow {
             ring,
             low,
-            zeros,
-            steps,
-            choices,
-            chosen,
+            zeros: zeros.into(),
+            steps: steps.into(),
+            choices: choices.into(),
+            chosen: chosen.into(),
             carry,
         })
     }
@@ -202,12 +204,12 @@ impl MultiplyLow {
 
         let fix: Vec<u64> = shares
             .iter()
-            .zip(&choices)
+            .zip(choices.iter())
             .map(|(&u, &c)| low.reduce(u ^ c))
             .collect();
         let masked: Vec<u64> = factors
             .iter()
-            .zip(&steps)
+            .zip(steps.iter())
             .map(|(&x, &step)| ring.sub(x, step))
             .collect();
         let carry_fix = receiver.fix(carry);

@@ -1,10 +1,11 @@
 //! Bit-sliced batches: words that hold the same bit of 64 items, so that one instruction serves 64 items.
 
 use volvelle_prim::pack;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// `columns` bits for each of `batch` items. Word `g·columns + c` holds bit c of items 64g … 64g+63, item 64g
 /// lowest.
-#[derive(Clone)]
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Sliced {
     columns: usize,
     batch: usize,

@@ -16,6 +16,8 @@ use volvelle_net::Channel;
 use volvelle_ot::Ot;
 use volvelle_prim::{BitVec, Block, pack};
 
+use zeroize::Zeroizing;
+
 use crate::error::ArithError;
 use crate::pads::{self, Items};
 use crate::ring::Ring;
@@ -59,16 +61,16 @@ pub(crate) fn negate_if(flip: u64, x: u64) -> u64 {
 pub(crate) struct WordSender {
     rings: Vec<Ring>,
     /// r0.
-    zeros: Vec<Vec<u64>>,
+    zeros: Zeroizing<Vec<Vec<u64>>>,
     /// ρ.
-    steps: Vec<Vec<u64>>,
+    steps: Zeroizing<Vec<Vec<u64>>>,
 }
 
 /// The receiver's half of a batch.
 pub(crate) struct WordReceiver {
     rings: Vec<Ring>,
     choices: BitVec,
-    pads: Vec<Vec<u64>>,
+    pads: Zeroizing<Vec<Vec<u64>>>,
 }
 
 /// Fills `rings.len()` rows of words from a chunk of pads.
@@ -82,7 +84,7 @@ fn store(rows: &mut [Vec<u64>], rings: &[Ring], start: usize, pads: &[Block]) {
 
 impl WordSender {
     fn empty(rings: &[Ring], batch: usize) -> WordSender {
-        let rows = vec![vec![0; batch]; rings.len()];
+        let rows = Zeroizing::new(vec![vec![0; batch]; rings.len()]);
         WordSender {
             rings: rings.to_vec(),
             zeros: rows.clone(),
@@ -94,7 +96,12 @@ impl WordSender {
         store(&mut self.zeros, &self.rings, start, zeros);
         store(&mut self.steps, &self.rings, start, ones);
         let end = start + zeros.len() / width(&self.rings);
-        for ((steps, zeros), ring) in self.steps.iter_mut().zip(&self.zeros).zip(&self.rings) {
+        for ((steps, zeros), ring) in self
+            .steps
+            .iter_mut()
+            .zip(self.zeros.iter())
+            .zip(&self.rings)
+        {
             for (step, zero) in steps[start..end].iter_mut().zip(&zeros[start..end]) {
                 *step = ring.sub(*step, *zero);
             }
@@ -116,7 +123,7 @@ impl WordSender {
 
     /// Appends the message to the receiver.
     pub fn mask(&self, deltas: &[Vec<u64>], message: &mut Vec<u8>) {
-        for ((ring, steps), deltas) in self.rings.iter().zip(&self.steps).zip(deltas) {
+        for ((ring, steps), deltas) in self.rings.iter().zip(self.steps.iter()).zip(deltas) {
             let masked: Vec<u64> = deltas
                 .iter()
                 .zip(steps)
@@ -127,8 +134,8 @@ impl WordSender {
     }
 
     /// This party's shares, for ring k of bit·deltas[k], from the receiver's message.
-    pub fn finish(self, fix: &BitVec, deltas: &[Vec<u64>]) -> Vec<Vec<u64>> {
-        let mut shares = self.zeros;
+    pub fn finish(mut self, fix: &BitVec, deltas: &[Vec<u64>]) -> Vec<Vec<u64>> {
+        let mut shares = std::mem::take(&mut *self.zeros);
         for ((share, deltas), ring) in shares.iter_mut().zip(deltas).zip(&self.rings) {
             for (i, (s, delta)) in share.iter_mut().zip(deltas).enumerate() {
                 let flip = spread(fix, i);
@@ -141,7 +148,7 @@ impl WordSender {
 
 impl WordReceiver {
     fn empty(rings: &[Ring], batch: usize) -> WordReceiver {
-        let pads = vec![vec![0; batch]; rings.len()];
+        let pads = Zeroizing::new(vec![vec![0; batch]; rings.len()]);
         WordReceiver {
             rings: rings.to_vec(),
             choices: BitVec::zeros(batch),
@@ -182,8 +189,8 @@ impl WordReceiver {
     }
 
     /// This party's shares, from its own and the sender's message.
-    pub fn finish(self, fix: &BitVec, message: &[u8]) -> Vec<Vec<u64>> {
-        let mut shares = self.pads;
+    pub fn finish(mut self, fix: &BitVec, message: &[u8]) -> Vec<Vec<u64>> {
+        let mut shares = std::mem::take(&mut *self.pads);
         let mut rest = message;
         for (share, ring) in shares.iter_mut().zip(&self.rings) {
             let (bytes, tail) = rest.split_at(pack::packed_len(share.len(), ring.bits()));

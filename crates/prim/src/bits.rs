@@ -1,11 +1,12 @@
 //! Packed bit vectors.
 
-use zeroize::Zeroize;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::Prg;
 
 /// A vector of bits, 64 a word, least significant first; bits beyond the length are always zero.
-#[derive(Clone, Default, PartialEq, Eq, Zeroize)]
+/// Most hold shares, so the words are wiped when dropped.
+#[derive(Clone, Default, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct BitVec {
     words: Vec<u64>,
     len: usize,

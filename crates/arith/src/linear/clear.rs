@@ -22,6 +22,8 @@ use volvelle_ot::{Cost, Ot, PhasedCost};
 use volvelle_prim::{BitVec, Block, pack};
 
 use super::{Matrix, MatrixShape};
+use zeroize::Zeroizing;
+
 use crate::error::{ArithError, check_len, check_range};
 use crate::pads::{self, Items};
 use crate::wire;
@@ -35,7 +37,7 @@ pub struct MatVecClear {
     batch: usize,
     half: Half,
     /// For bit i, of every element: t at the client, r_0 at the server; m words of l − i bits, packed.
-    planes: Vec<Vec<u8>>,
+    planes: Zeroizing<Vec<Vec<u8>>>,
 }
 
 enum Half {
@@ -123,7 +125,7 @@ impl MatVecClear {
             shape: *shape,
             batch,
             half,
-            planes,
+            planes: Zeroizing::new(planes),
         })
     }
 

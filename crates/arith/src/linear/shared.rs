@@ -49,7 +49,7 @@ pub struct MatVecShared {
 }
 
 enum Half {
-    Client { a: Vec<u64> },
+    Client { a: Zeroizing<Vec<u64>> },
     Server { matrix: Matrix },
 }
 
@@ -159,7 +159,7 @@ impl MatVecShared {
                 Half::Server { matrix }
             }
             None => {
-                let mut a = vec![0; shape.cols * batch];
+                let mut a = Zeroizing::new(vec![0; shape.cols * batch]);
                 Prg::from_os().fill_masked(&mut a, shape.ring.bits());
                 for wave in Part::waves(shape, batch) {
                     client_wave(ch, ot, shape, &wave, &a, batch, &mut share)?;
@@ -211,7 +211,7 @@ impl MatVecShared {
             Half::Client { a } => {
                 let masked: Vec<u64> = vectors
                     .iter()
-                    .zip(&a)
+                    .zip(a.iter())
                     .map(|(&x, &a)| ring.sub(x, a))
                     .collect();
                 wire::send_bytes(ch, OPEN, &wire::pack_words(ring, &masked))?;
