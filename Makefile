@@ -8,7 +8,7 @@ demo: ## classify handwritten digits privately, two processes on this machine
 	cargo run --release -p volvelle-cli -- demo
 
 test: ## every test
-	cargo test --workspace
+	cargo test --workspace --doc && cargo test --workspace --lib --bins --tests
 
 check: ## everything the continuous integration checks
 	.ci/run

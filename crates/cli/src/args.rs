@@ -14,7 +14,6 @@ use volvelle_ot::{Engine, OtConfig};
 #[command(
     name = "volvelle",
     version,
-    about,
     after_help = "\
 Begin with `volvelle demo`: it starts a server that holds a model and a client that holds images,
 and the client learns the classes, the server nothing.
@@ -43,9 +42,8 @@ pub enum Command {
     Bench(BenchCommand),
 }
 
-const LINK_HELP: &str = "\
-Emulated link: loopback (none), lan (3000 Mbit/s, 0.8 ms), wan (100 Mbit/s, 50 ms),
-or RATE,RTT, such as 200Mbit,20ms";
+const LINK_HELP: &str = "Emulated link: loopback (none), lan (3000 Mbit/s, 0.8 ms), \
+    wan (100 Mbit/s, 50 ms), or RATE,RTT such as 200Mbit,20ms";
 
 /// `volvelle demo`
 #[derive(Debug, Args)]
@@ -206,6 +204,34 @@ pub struct BenchArgs {
     pub json: bool,
 }
 
+/// Where the other party of a bench is, if it is not in this process.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Between two machines")]
+pub struct RemoteArgs {
+    /// Run the server here and wait for the client; port 0 picks a free one
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["connect", "transport"])]
+    pub listen: Option<String>,
+    /// Run the client here and connect to the server
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "transport")]
+    pub connect: Option<String>,
+    /// This party's key and certificate, as `volvelle keygen` makes them: DIR/NAME
+    #[arg(long, value_name = "DIR/NAME", requires = "peer_cert")]
+    pub identity: Option<PathBuf>,
+    /// The certificate of the other party
+    #[arg(long, value_name = "FILE", requires = "identity")]
+    pub peer_cert: Option<PathBuf>,
+    /// TCP without encryption or certificates
+    #[arg(long, conflicts_with = "identity")]
+    pub plain_tcp: bool,
+}
+
+impl RemoteArgs {
+    /// Whether there is another process to talk to.
+    pub fn is_given(&self) -> bool {
+        self.listen.is_some() || self.connect.is_some()
+    }
+}
+
 /// What connects two parties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Transport {
@@ -269,9 +295,7 @@ pub enum OtEngine {
 impl OtEngine {
     /// As the library has it.
     pub fn config(self) -> OtConfig {
-        let softspoken = |piece| OtConfig {
-            engine: Engine::SoftSpoken(piece),
-        };
+        let softspoken = |piece| OtConfig::new(Engine::SoftSpoken(piece));
         match self {
             Self::Ferret => OtConfig::default(),
             Self::FerretK16 => OtConfig::ferret(Set::K16),
@@ -291,7 +315,10 @@ impl OtEngine {
 Examples:
   volvelle bench lut --protocol doubling --entries 256 --bits 64 --batch 100000
   volvelle bench lut --protocol rotation --entries 256 --bits 64 --link wan --json
-  volvelle bench lut --protocol splut --entries 16 --bits 8")]
+  volvelle bench lut --protocol splut --entries 16 --bits 8
+Between two machines, the same bench on both:
+  volvelle bench lut --protocol doubling --listen 0.0.0.0:7000 --plain-tcp
+  volvelle bench lut --protocol doubling --connect server.example:7000 --plain-tcp")]
 pub struct BenchLutArgs {
     /// The protocol
     #[arg(long, value_enum)]
@@ -310,6 +337,8 @@ pub struct BenchLutArgs {
     pub batch: u32,
     #[command(flatten)]
     pub bench: BenchArgs,
+    #[command(flatten)]
+    pub remote: RemoteArgs,
 }
 
 /// Lookup protocols.
@@ -349,6 +378,8 @@ pub struct BenchCompareArgs {
     pub batch: u32,
     #[command(flatten)]
     pub bench: BenchArgs,
+    #[command(flatten)]
+    pub remote: RemoteArgs,
 }
 
 /// Comparison protocols.

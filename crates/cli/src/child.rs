@@ -89,7 +89,11 @@ impl Estate {
             let _ = child.kill();
             let _ = child.wait();
         }
-        // Dropping removes it, the keys in it too.
+        self.remove_folder();
+    }
+
+    /// Dropping it removes it, the keys in it too.
+    fn remove_folder(&self) {
         self.folder
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -217,6 +221,11 @@ impl Family {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return first,
             }
         }
+    }
+
+    /// Removes the folder: the children have read what is in it.
+    pub fn remove_folder(&self) {
+        self.estate.remove_folder();
     }
 
     /// Ends whatever still runs and removes the folder.

@@ -152,7 +152,11 @@ fn run_processes(
     let (mut server, mut client) = (None, None);
     while server.is_none() || client.is_none() {
         match family.next_event()? {
-            (_, Event::Progress { done, phase }) => progress.set(done, &phase),
+            (_, Event::Progress { done, phase }) => {
+                // They talk to each other, so both have read their keys and data.
+                family.remove_folder();
+                progress.set(done, &phase);
+            }
             ("server", Event::Report(report)) => server = Some(report),
             (_, Event::Report(report)) => client = Some(report),
             (_, Event::Listening { .. }) => {}

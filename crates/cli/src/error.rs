@@ -82,6 +82,9 @@ pub enum CliError {
         /// The most that is served.
         max: u64,
     },
+    /// A bench with another machine, and nothing said about how to protect it.
+    #[error("give --identity and --peer-cert (see volvelle keygen), or --plain-tcp")]
+    NoIdentity,
     /// More threads than work.
     #[error("{lanes} threads for {items} items; use --threads {items} or fewer")]
     Lanes {

@@ -1,6 +1,8 @@
 //! `volvelle serve`: hold a model and answer clients, one after another.
 
-use volvelle_net::{Listener, NetError, Role};
+use std::time::Duration;
+
+use volvelle_net::{Listener, Role};
 
 use crate::args::ServeArgs;
 use crate::child::{Event, end_with_parent};
@@ -10,6 +12,9 @@ use crate::digits::weights;
 use crate::error::CliError;
 use crate::report::{SessionReport, bytes, count, print};
 use crate::session::{config, converse, handshake, security};
+
+/// Between a session that failed and the next.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs the command.
 ///
@@ -38,8 +43,11 @@ pub fn run(args: &ServeArgs) -> Result<(), CliError> {
         match served {
             Ok(report) => tell(args, report)?,
             Err(error) if args.once => return Err(error),
-            Err(CliError::Net(error @ NetError::Io { .. })) => return Err(error.into()),
-            Err(error) => eprintln!("error: {}", crate::error::one_line(&error)),
+            Err(error) => {
+                eprintln!("error: {}", crate::error::one_line(&error));
+                // Whatever is wrong may be wrong at once again.
+                std::thread::sleep(PAUSE);
+            }
         }
         if args.once {
             return Ok(());

@@ -8,13 +8,15 @@ use volvelle_net::{
     connect, memory_pair_with,
 };
 
-use crate::args::{BenchArgs, PeerArgs, Transport};
+use crate::args::{BenchArgs, PeerArgs, RemoteArgs, Transport};
 use crate::digits::fixed::{FRAC, RING_BITS, W1_BITS, W2_BITS};
 use crate::digits::{CLASSES, HIDDEN, PIXELS};
 use crate::error::CliError;
 
 /// Time limit between the parties of a bench, which may compute for long between two messages.
 const BENCH_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long the ends of a bench in one process wait for each other to connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where `volvelle keygen` puts a certificate: `DIR/NAME.cert.pem`.
 pub fn certificate_path(identity: &Path) -> PathBuf {
@@ -39,13 +41,18 @@ fn with_suffix(identity: &Path, suffix: &str) -> PathBuf {
 /// If a key or certificate is missing, malformed or expired.
 pub fn security(peer: &PeerArgs) -> Result<Security, CliError> {
     match (&peer.identity, &peer.peer_cert) {
-        (Some(identity), Some(peer_cert)) => {
-            let credentials =
-                Credentials::load(&certificate_path(identity), &key_path(identity), peer_cert)?;
-            Ok(Security::Tls(credentials))
-        }
+        (Some(identity), Some(peer_cert)) => tls(identity, peer_cert),
         _ => Ok(Security::Plain),
     }
+}
+
+fn tls(identity: &Path, peer_cert: &Path) -> Result<Security, CliError> {
+    let (certificate, key) = (certificate_path(identity), key_path(identity));
+    Ok(Security::Tls(Credentials::load(
+        &certificate,
+        &key,
+        peer_cert,
+    )?))
 }
 
 /// Time limit and link.
@@ -89,16 +96,17 @@ pub fn converse<T>(
     }
 }
 
-/// Client and server ends of the lanes of a bench, all in this process.
+/// Client and server ends of the lanes of a bench, in turns, all in this process.
 ///
 /// # Errors
 /// If the transport cannot be set up.
-pub fn local_pairs(bench: &BenchArgs) -> Result<Vec<(Channel, Channel)>, CliError> {
+pub fn local_channels(bench: &BenchArgs) -> Result<Vec<Channel>, CliError> {
     let config = Config::new().timeout(BENCH_TIMEOUT).link(bench.link);
     let (client, server) = match bench.transport {
         Transport::Memory => {
-            return Ok((0..bench.threads)
-                .map(|_| memory_pair_with(&config))
+            let pairs = (0..bench.threads).map(|_| memory_pair_with(&config));
+            return Ok(pairs
+                .flat_map(|(client, server)| [client, server])
                 .collect());
         }
         Transport::Tcp => (Security::Plain, Security::Plain),
@@ -106,18 +114,67 @@ pub fn local_pairs(bench: &BenchArgs) -> Result<Vec<(Channel, Channel)>, CliErro
     };
     let listener = Listener::bind("127.0.0.1:0")?;
     let address = listener.local_addr().to_string();
-    let pair = || -> Result<(Channel, Channel), CliError> {
+    let pair = || -> Result<[Channel; 2], CliError> {
         std::thread::scope(|scope| {
             let accepted = scope
-                .spawn(|| listener.accept(Role::Server, &server, &config, Some(BENCH_TIMEOUT)));
+                .spawn(|| listener.accept(Role::Server, &server, &config, Some(CONNECT_TIMEOUT)));
             let connected = connect(&address, Role::Client, &client, &config)?;
             let accepted = accepted
                 .join()
                 .unwrap_or_else(|e| std::panic::resume_unwind(e))?;
-            Ok((connected, accepted))
+            Ok([connected, accepted])
         })
     };
-    (0..bench.threads).map(|_| pair()).collect()
+    let pairs = (0..bench.threads)
+        .map(|_| pair())
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(pairs.into_iter().flatten().collect())
+}
+
+/// This party's ends of the lanes of a bench, the peer being another process: connected one after the other, each
+/// having compared the bench's parameters.
+///
+/// # Errors
+/// If the connection fails, or the peer runs another bench.
+pub fn remote_channels(
+    bench: &BenchArgs,
+    remote: &RemoteArgs,
+    parameters: &[(&'static str, serde_json::Value)],
+) -> Result<Vec<Channel>, CliError> {
+    let security = match (&remote.identity, &remote.peer_cert) {
+        (Some(identity), Some(peer_cert)) => tls(identity, peer_cert)?,
+        _ if remote.plain_tcp => Security::Plain,
+        _ => return Err(CliError::NoIdentity),
+    };
+    let config = Config::new().link(bench.link);
+    let mut open: Box<dyn FnMut() -> Result<Channel, NetError>> =
+        match (&remote.listen, &remote.connect) {
+            (Some(address), _) => {
+                let listener = Listener::bind(address)?;
+                eprintln!("listening on {}", listener.local_addr());
+                Box::new(move || listener.accept(Role::Server, &security, &config, None))
+            }
+            (None, address) => {
+                let address = address.clone().unwrap_or_default();
+                Box::new(move || connect(&address, Role::Client, &security, &config))
+            }
+        };
+    let hello = |lane: u32| {
+        let shown = |value: &serde_json::Value| value.to_string().trim_matches('"').to_owned();
+        let hello = Handshake::new()
+            .parameter("threads", bench.threads)
+            .parameter("lane", lane);
+        parameters.iter().fold(hello, |hello, (name, value)| {
+            hello.parameter(name, shown(value))
+        })
+    };
+    (0..bench.threads)
+        .map(|lane| {
+            let mut channel = open()?;
+            hello(lane).run(&mut channel)?;
+            Ok(channel)
+        })
+        .collect()
 }
 
 /// Identities for one bench, never written down.

@@ -4,7 +4,9 @@
 
 mod common;
 
-use common::{strings, volvelle};
+use std::net::TcpListener;
+
+use common::{Ended, Process, strings, volvelle};
 use serde_json::Value;
 
 #[track_caller]
@@ -94,6 +96,90 @@ fn lanes_links_and_transports() {
         let report = bench(&format!("compare --bits 32 --batch 1001 {more}"));
         assert_eq!(report["checked"].as_u64(), Some(1001), "{more}");
     }
+}
+
+/// The server's and the client's end of a bench, each in its own process.
+fn apart(server: &str, client: &str) -> (Ended, Ended) {
+    // A port that was free a moment ago.
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .to_string();
+    let args = |args: &str, more: &[&str]| {
+        let words: Vec<&str> = args.split(' ').collect();
+        [
+            strings(&["bench"]),
+            strings(&words),
+            strings(more),
+            strings(&["--json", "--plain-tcp"]),
+        ]
+        .concat()
+    };
+    let server = Process::start(args(server, &["--listen", &address]));
+    let client = volvelle(args(client, &["--connect", &address]));
+    (server.wait(), client)
+}
+
+#[test]
+fn between_two_processes() {
+    for case in [
+        "lut --protocol doubling --entries 64 --bits 37 --batch 500 --threads 2",
+        "lut --protocol rotation --entries 16 --bits 1 --batch 500",
+        "compare --bits 32 --batch 1000",
+    ] {
+        let (server, client) = apart(case, case);
+        let (server, client) = (server.json(), client.json());
+        assert_eq!(server["checked"], client["checked"], "{server} {client}");
+        assert_eq!(
+            (server["wrong"].as_u64(), client["wrong"].as_u64()),
+            (Some(0), Some(0))
+        );
+        assert_eq!(
+            (&server["prep"], &server["online"]),
+            (&client["prep"], &client["online"])
+        );
+        assert_eq!(client["case"]["transport"], "tcp");
+    }
+}
+
+/// Each party says what differs.
+#[test]
+fn another_bench_at_the_peer() {
+    let case = "lut --protocol doubling --entries 64 --bits 37 --batch 500";
+    for (other, name) in [
+        (
+            "lut --protocol doubling --entries 128 --bits 37 --batch 500",
+            "entries",
+        ),
+        (
+            "lut --protocol doubling --entries 64 --bits 37 --batch 400",
+            "batch",
+        ),
+        (
+            "lut --protocol doubling --entries 64 --bits 38 --batch 500",
+            "bits",
+        ),
+        (
+            "lut --protocol rotation --entries 64 --bits 37 --batch 500",
+            "protocol",
+        ),
+        (
+            "lut --protocol doubling --entries 64 --bits 37 --batch 500 --threads 2",
+            "threads",
+        ),
+    ] {
+        let (server, client) = apart(case, other);
+        let stderr = server.stderr.lines().last().unwrap_or("").to_owned();
+        assert!(
+            server.code == Some(1) && stderr.contains(&format!("`{name}`")),
+            "{server:?}"
+        );
+        client.assert_error(1, &[&format!("`{name}`")]);
+    }
+    let (server, client) = apart(case, "compare --bits 32 --batch 500");
+    assert_eq!(server.code, Some(1), "{server:?}");
+    client.assert_error(1, &["`bench`"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use common::{LIMIT, Process, volvelle};
@@ -43,6 +43,14 @@ fn over_plain_tcp_as_text() {
     assert_eq!(ended.stderr, "", "no progress bar unless on a terminal");
 }
 
+/// Keys must not be left behind.
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn assert_empty(folder: &Path) {
+    let left: Vec<_> = std::fs::read_dir(folder).unwrap().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
 /// Processes whose parent is `parent`, as the system lists them.
 #[cfg(target_os = "linux")]
 fn children(parent: u32) -> Vec<u32> {
@@ -67,9 +75,12 @@ fn running(id: u32) -> bool {
 }
 
 #[cfg(target_os = "linux")]
-fn start_slow_demo() -> (Process, Vec<u32>) {
+fn start_slow_demo(temporary: &Path) -> (Process, Vec<u32>) {
     // The link is slow, so the demo is under way for long.
-    let demo = Process::start(["demo", "--json", "--batch", "4", "--link", "1Mbit,200ms"]);
+    let demo = Process::start_with_temporary(
+        temporary,
+        ["demo", "--json", "--batch", "4", "--link", "1Mbit,200ms"],
+    );
     let deadline = Instant::now() + LIMIT;
     loop {
         let found = children(demo.id());
@@ -95,7 +106,8 @@ fn send_signal(signal: &str, id: u32) {
 #[test]
 fn a_killed_child_ends_the_demo() {
     for which in 0..2 {
-        let (mut demo, children) = start_slow_demo();
+        let temporary = tempfile::tempdir().unwrap();
+        let (mut demo, children) = start_slow_demo(temporary.path());
         send_signal("-KILL", children[which]);
         demo.restart_clock();
         demo.wait()
@@ -104,13 +116,15 @@ fn a_killed_child_ends_the_demo() {
             !children.iter().any(|id| running(*id)),
             "children left behind"
         );
+        assert_empty(temporary.path());
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn interrupting_the_demo_ends_its_children() {
-    let (mut demo, children) = start_slow_demo();
+    let temporary = tempfile::tempdir().unwrap();
+    let (mut demo, children) = start_slow_demo(temporary.path());
     send_signal("-INT", demo.id());
     demo.restart_clock();
     let ended = demo.wait();
@@ -123,12 +137,14 @@ fn interrupting_the_demo_ends_its_children() {
         !children.iter().any(|id| running(*id)),
         "children left behind"
     );
+    assert_empty(temporary.path());
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn killing_the_demo_ends_its_children() {
-    let (mut demo, children) = start_slow_demo();
+    let temporary = tempfile::tempdir().unwrap();
+    let (mut demo, children) = start_slow_demo(temporary.path());
     demo.kill();
     let deadline = Instant::now() + LIMIT;
     while children.iter().any(|id| running(*id)) {

@@ -1,11 +1,11 @@
 //! `volvelle bench compare`: is the client's number less than the server's, the answer XOR-shared.
 
 use volvelle_arith::{Compare, Variant};
-use volvelle_net::Phase;
-use volvelle_prim::Prg;
+use volvelle_net::{Phase, Role};
+use volvelle_prim::{BitVec, Block, Prg};
 
 use super::Case;
-use super::lanes::{Lanes, Pairs, split};
+use super::lanes::{End, Lanes, split};
 use crate::args::{BenchCompareArgs, CompareVariant};
 use crate::error::CliError;
 
@@ -19,52 +19,73 @@ pub fn run(args: &BenchCompareArgs) -> Result<(), CliError> {
         CompareVariant::Cheetah => Variant::Cheetah,
     };
     let batch = args.batch as usize;
-    let sizes = split(batch, &args.bench)?;
-    let mut lanes = Lanes::new(&args.bench)?;
-    let mut prg = Prg::from_os();
-    let numbers: Pairs<Vec<u64>> = sizes
-        .iter()
-        .map(|size| random_numbers(&mut prg, args.bits, *size))
-        .collect();
-
-    let batches = sizes.iter().map(|size| (*size, *size)).collect();
-    let (prepared, prep) = lanes.phase(Phase::Preprocessing, batches, |end, batch| {
-        Ok(Compare::prepare(
-            &mut end.channel,
-            &mut end.ot,
-            variant,
-            args.bits,
-            batch,
-        )?)
-    })?;
-    let inputs = prepared
-        .into_iter()
-        .zip(&numbers)
-        .map(|((client, server), (own, other))| ((client, own), (server, other)))
-        .collect();
-    let (outputs, online) = lanes.phase(Phase::Online, inputs, |end, (prepared, own)| {
-        Ok(prepared.run(&mut end.channel, own)?)
-    })?;
-
     let parameters = vec![
         ("bench", "compare".into()),
         ("variant", args.variant.name().into()),
         ("bits", args.bits.into()),
         ("batch", batch.into()),
+        (
+            "engine",
+            args.bench.engine.config().engine.to_string().into(),
+        ),
     ];
-    let (prep, online) = (lanes.per_item(&prep, batch), lanes.per_item(&online, batch));
-    let mut case = Case::new(parameters, &args.bench, prep, online, lanes.setup);
-    for ((client, server), (a, b)) in numbers.iter().zip(&outputs) {
-        let right = (0..client.len())
-            .filter(|&i| (a.get(i) ^ b.get(i)) == (client[i] < server[i]))
-            .count();
-        case.check(client.len(), client.len() - right);
-    }
+    let sizes = split(batch, &args.bench)?;
+    let mut lanes = Lanes::new(&args.bench, Some(&args.remote), &parameters)?;
+    let numbers = lanes.map(|end| random_numbers(end.lane, args.bits, sizes[end.lane]));
+
+    let batches = lanes.each(&sizes);
+    let (prepared, prep) = lanes.phase(Phase::Preprocessing, batches, |end, batch| {
+        let (ch, ot) = (&mut end.channel, &mut end.ot);
+        Ok(Compare::prepare(ch, ot, variant, args.bits, batch)?)
+    })?;
+    let inputs = prepared.into_iter().zip(&numbers).collect();
+    let (outputs, online) = lanes.phase(
+        Phase::Online,
+        inputs,
+        |end, (prepared, (client, server))| {
+            let own = match end.channel.role() {
+                Role::Client => client,
+                Role::Server => server,
+            };
+            Ok(prepared.run(&mut end.channel, own)?)
+        },
+    )?;
+
+    let (prep, online) = (
+        lanes.per_item(&prep, batch)?,
+        lanes.per_item(&online, batch)?,
+    );
+    let mut case = Case::new(parameters, &lanes, &args.bench, prep, online);
+    case.connected(&args.bench, Some(&args.remote));
+    let results = numbers.iter().zip(&outputs).collect();
+    let (wrong, _) = lanes.phase(Phase::Online, results, |end, (numbers, outputs)| {
+        Ok((end.lane, wrong(end, numbers, outputs)?))
+    })?;
+    case.check_lanes(&sizes, &wrong);
     case.finish(args.bench.json)
 }
 
-/// Random numbers of both parties; every fourth pair is equal but for its lowest bits, or altogether.
-fn random_numbers(prg: &mut Prg, bits: u32, size: usize) -> (Vec<u64>, Vec<u64>) {
+/// How many of a lane's outputs differ from the comparison in the clear.
+fn wrong(
+    end: &mut End,
+    numbers: &(Vec<u64>, Vec<u64>),
+    outputs: &BitVec,
+) -> Result<usize, CliError> {
+    let own: Vec<u64> = outputs.iter().map(u64::from).collect();
+    let theirs = end.open_to_check(&own, 1)?;
+    let pairs = numbers.0.iter().zip(&numbers.1);
+    let wrong =
+        |((client, server), found): &((&u64, &u64), u64)| (client < server) != (*found == 1);
+    Ok(pairs
+        .zip(own.iter().zip(&theirs).map(|(a, b)| a ^ b))
+        .filter(wrong)
+        .count())
+}
+
+/// Both parties' numbers of a lane, the same wherever they are drawn, so that results can be checked; every fourth
+/// pair is equal but for its lowest bits, or altogether.
+fn random_numbers(lane: usize, bits: u32, size: usize) -> (Vec<u64>, Vec<u64>) {
+    let mut prg = Prg::from_seed(Block(lane as u128));
     let (mut client, mut server) = (vec![0; size], vec![0; size]);
     prg.fill_masked(&mut client, bits);
     prg.fill_masked(&mut server, bits);

@@ -1,5 +1,5 @@
-//! Both parties of a bench in one process: lanes of one client and one server thread, each lane with its own
-//! channel and its own oblivious transfers.
+//! The ends of a bench's channels: lanes of one client and one server thread, each lane with its own channel and
+//! its own oblivious transfers. Both ends of every lane in this process, or one with the other on another machine.
 //!
 //! A phase runs on all threads at once and ends when the last of them has. Its time is that of the slower party.
 //!
@@ -11,12 +11,18 @@ use std::panic::resume_unwind;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use volvelle_net::{Channel, Phase, Traffic};
+use volvelle_net::{Channel, Label, Phase, Traffic};
 use volvelle_ot::Ot;
+use volvelle_prim::pack;
 
-use crate::args::BenchArgs;
+use super::Parameters;
+use crate::args::{BenchArgs, RemoteArgs};
 use crate::error::CliError;
 use crate::report::{PerItem, Setup, micros};
+use crate::session;
+
+const REVEAL: Label = Label::new("bench/reveal");
+const SLOWER: Label = Label::new("bench/slower");
 
 /// Name of the spans in which OTs are made. Those within the set-up have longer names.
 const EXTEND: &str = "ot/extend";
@@ -25,18 +31,19 @@ const SETUP: &str = "ot/setup";
 
 /// One party's end of one lane.
 pub struct End {
+    /// Which lane, from 0.
+    pub lane: usize,
     /// To the other end.
     pub channel: Channel,
     /// Its oblivious transfers.
     pub ot: Ot,
 }
 
-/// Something each party of each lane has: client's, server's.
-pub type Pairs<T> = Vec<(T, T)>;
-
-/// All lanes.
+/// All lanes' ends. Lists with something for each end go client, server, client, server … where both are here.
 pub struct Lanes {
-    ends: Pairs<End>,
+    ends: Vec<End>,
+    /// How many ends of a lane are here: 2, or 1 if the peer is elsewhere.
+    views: usize,
     /// What connecting and base OTs cost.
     pub setup: Setup,
 }
@@ -45,9 +52,9 @@ pub struct Lanes {
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// Bits apart from making OTs.
-    bits: u64,
+    bits: f64,
     /// OTs used, both directions, all lanes.
-    used: u64,
+    used: f64,
     /// Each end's time apart from making OTs, and the OTs it has used.
     ends: Vec<(Duration, u64)>,
     /// Rounds of a lane, the most.
@@ -55,44 +62,62 @@ pub struct Measured {
 }
 
 impl Lanes {
-    /// Connects the lanes and runs the base OTs.
-    pub fn new(bench: &BenchArgs) -> Result<Self, CliError> {
+    /// Connects the lanes, compares parameters if the peer is elsewhere, and runs the base OTs.
+    pub fn new(
+        bench: &BenchArgs,
+        remote: Option<&RemoteArgs>,
+        parameters: &Parameters,
+    ) -> Result<Self, CliError> {
         let start = Instant::now();
-        let channels = crate::session::local_pairs(bench)?;
+        let (channels, views) = match remote.filter(|remote| remote.is_given()) {
+            Some(remote) => (session::remote_channels(bench, remote, parameters)?, 1),
+            None => (session::local_channels(bench)?, 2),
+        };
         let config = bench.engine.config();
-        let ends = run_all(channels, |mut channel| {
+        let lanes: Vec<_> = channels.into_iter().enumerate().collect();
+        let ends = run_all(lanes, |(number, mut channel)| {
             let ot = Ot::setup(&mut channel, config)?;
-            Ok(End { channel, ot })
+            Ok(End {
+                lane: number / views,
+                channel,
+                ot,
+            })
         })?;
-        let bits = ends
+        let bits: u64 = ends
             .iter()
-            .map(|(client, _)| client.channel.meter().total().bits() as f64)
+            .map(|end| end.channel.meter().total().bits())
             .sum();
-        Ok(Self {
-            ends,
-            setup: Setup {
-                bits,
-                ms: start.elapsed().as_secs_f64() * 1e3,
-            },
-        })
+        let setup = Setup {
+            bits: bits as f64 / views as f64,
+            ms: start.elapsed().as_secs_f64() * 1e3,
+        };
+        Ok(Self { ends, views, setup })
+    }
+
+    /// What each end gets if each lane gets `items[lane]`.
+    pub fn each<T: Clone>(&self, items: &[T]) -> Vec<T> {
+        self.ends
+            .iter()
+            .map(|end| items[end.lane].clone())
+            .collect()
+    }
+
+    /// What each end makes, on this thread.
+    pub fn map<T>(&self, make: impl FnMut(&End) -> T) -> Vec<T> {
+        self.ends.iter().map(make).collect()
     }
 
     /// Runs a phase: `step` on every end, with that end's input.
     pub fn phase<I: Send, O: Send>(
         &mut self,
         phase: Phase,
-        inputs: Pairs<I>,
+        inputs: Vec<I>,
         step: impl Fn(&mut End, I) -> Result<O, CliError> + Sync,
-    ) -> Result<(Pairs<O>, Measured), CliError> {
+    ) -> Result<(Vec<O>, Measured), CliError> {
         let before = self.read();
-        let jobs = self
-            .ends
-            .iter_mut()
-            .zip(inputs)
-            .map(|((c, s), (i, j))| ((c, i), (s, j)))
-            .collect();
         let start = Instant::now();
-        let done: Pairs<(O, Duration)> = run_all(jobs, |(end, input): (&mut End, I)| {
+        let jobs = self.ends.iter_mut().zip(inputs).collect();
+        let done = run_all(jobs, |(end, input): (&mut End, I)| {
             end.channel.set_phase(phase);
             let output = step(end, input)?;
             end.channel.flush()?;
@@ -100,56 +125,72 @@ impl Lanes {
         })?;
         let mut measured = Measured::default();
         let mut outputs = Vec::with_capacity(done.len());
-        for (((client, server), before), after) in done.into_iter().zip(before).zip(self.read()) {
-            for (before, after, wall) in
-                [(before.0, after.0, client.1), (before.1, after.1, server.1)]
-            {
-                let making = after.extend - before.extend;
-                measured
-                    .ends
-                    .push((wall.saturating_sub(making.wall), after.used - before.used));
-            }
-            // Both ends see all of a lane's bits and OTs; the client's view is taken.
-            let all = after.0.total - before.0.total;
-            measured.bits += all.bits() - (after.0.extend - before.0.extend).bits();
-            measured.used += after.0.used - before.0.used;
+        // Both ends of a lane see all of its bits and OTs.
+        let share = 1.0 / self.views as f64;
+        for (((output, wall), before), after) in done.into_iter().zip(before).zip(self.read()) {
+            let (all, making) = (after.total - before.total, after.extend - before.extend);
+            let used = after.used - before.used;
+            measured.bits += share * (all.bits() - making.bits()) as f64;
+            measured.used += share * used as f64;
             measured.rounds = measured.rounds.max(all.rounds);
-            outputs.push((client.0, server.0));
+            measured.ends.push((wall.saturating_sub(making.wall), used));
+            outputs.push(output);
         }
         Ok((outputs, measured))
     }
 
-    /// A phase's cost spread over `items`, with its share of making OTs.
-    pub fn per_item(&self, measured: &Measured, items: usize) -> PerItem {
+    /// A phase's cost spread over `items`, with its share of making OTs; the slower party's time.
+    pub fn per_item(&mut self, measured: &Measured, items: usize) -> Result<PerItem, CliError> {
         let n = items.max(1) as f64;
         let readings = self.read();
         let bits_per_ot = average(
             readings
                 .iter()
-                .map(|(c, _)| (c.extend.bits() as f64, c.made_net())),
+                .map(|end| (end.extend.bits() as f64, end.made_net())),
         );
-        let ends = readings
+        let us = readings
             .iter()
-            .flat_map(|(client, server)| [client, server]);
-        let us = ends
             .zip(&measured.ends)
             .map(|(end, (own, used))| {
                 let us_per_ot = average([(micros(end.extend.wall), end.made_net())].into_iter());
                 micros(*own) + us_per_ot * *used as f64
             })
             .fold(0.0, f64::max);
-        PerItem {
-            bits: (measured.bits as f64 + bits_per_ot * measured.used as f64) / n,
-            us: us / n,
+        Ok(PerItem {
+            bits: (measured.bits + bits_per_ot * measured.used) / n,
+            us: self.slower(us)? / n,
             rounds: measured.rounds,
+        })
+    }
+
+    /// The larger of both parties' figures, where the peer's is not known here.
+    fn slower(&mut self, own: f64) -> Result<f64, CliError> {
+        match (self.views, self.ends.first_mut()) {
+            (1, Some(end)) => {
+                let mut theirs = [0; 8];
+                end.channel.send(SLOWER, &own.to_le_bytes())?;
+                end.channel.recv(SLOWER, &mut theirs)?;
+                Ok(own.max(f64::from_le_bytes(theirs)))
+            }
+            _ => Ok(own),
         }
     }
 
-    fn read(&self) -> Pairs<Reading> {
-        self.ends
-            .iter()
-            .map(|(client, server)| (Reading::of(client), Reading::of(server)))
-            .collect()
+    fn read(&self) -> Vec<Reading> {
+        self.ends.iter().map(Reading::of).collect()
+    }
+}
+
+impl End {
+    /// Tells the peer values that were secret and gets its, to check results when all is done.
+    pub fn open_to_check(&mut self, values: &[u64], bits: u32) -> Result<Vec<u64>, CliError> {
+        let mut message = Vec::new();
+        pack::pack_append(values, bits, &mut message);
+        self.channel.send(REVEAL, &message)?;
+        self.channel.recv(REVEAL, &mut message)?;
+        let mut theirs = vec![0; values.len()];
+        pack::unpack_into(&message, bits, &mut theirs);
+        Ok(theirs)
     }
 }
 
@@ -211,42 +252,27 @@ impl Reading {
 }
 
 fn makes_ots(span: &str) -> bool {
-    let outer = span.strip_suffix(EXTEND);
-    outer.is_some_and(|outer| {
+    span.strip_suffix(EXTEND).is_some_and(|outer| {
         outer.is_empty() || (outer.ends_with('/') && !outer.starts_with(SETUP))
     })
 }
 
-/// Runs `work` on every element of every pair, one thread each.
+/// Runs `work` on every input, one thread each.
 fn run_all<I: Send, O: Send>(
-    inputs: Pairs<I>,
+    inputs: Vec<I>,
     work: impl Fn(I) -> Result<O, CliError> + Sync,
-) -> Result<Pairs<O>, CliError> {
+) -> Result<Vec<O>, CliError> {
     let work = &work;
     thread::scope(|scope| {
         let threads: Vec<_> = inputs
             .into_iter()
-            .map(|(client, server)| {
-                (
-                    scope.spawn(move || work(client)),
-                    scope.spawn(move || work(server)),
-                )
-            })
+            .map(|input| scope.spawn(move || work(input)))
             .collect();
         let results: Vec<_> = threads
             .into_iter()
-            .map(|(client, server)| {
-                let both = (client.join(), server.join());
-                (
-                    both.0.unwrap_or_else(|e| resume_unwind(e)),
-                    both.1.unwrap_or_else(|e| resume_unwind(e)),
-                )
-            })
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
             .collect();
-        results
-            .into_iter()
-            .map(|(client, server)| Ok((client?, server?)))
-            .collect()
+        results.into_iter().collect()
     })
 }
 
@@ -268,10 +294,7 @@ mod tests {
     #[test]
     fn knows_the_spans_that_make_ots() {
         assert!(makes_ots("ot/extend") && makes_ots("lut/prepare/ot/extend"));
-        assert!(
-            !makes_ots("ot/extended")
-                && !makes_ots("robot/extend")
-                && !makes_ots("ot/setup/ot/extend")
-        );
+        assert!(!makes_ots("ot/extended") && !makes_ots("robot/extend"));
+        assert!(!makes_ots("ot/setup/ot/extend"));
     }
 }

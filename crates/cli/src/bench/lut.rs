@@ -2,12 +2,15 @@
 
 use volvelle_lut::{BitTable, Generator, Index, Lookups, Output, Shape, SpLut, Table};
 use volvelle_net::Phase;
-use volvelle_prim::{BitVec, Prg, mask};
+use volvelle_prim::{Block, Prg, mask};
 
 use super::Case;
-use super::lanes::{End, Lanes, Pairs, split};
+use super::lanes::{End, Lanes, split};
 use crate::args::{BenchLutArgs, IndexKind, LutProtocol};
 use crate::error::CliError;
+
+/// Seeds the entries of the table.
+const TABLE_SEED: Block = Block(0x7461_626c_6520_7365_6564);
 
 /// What both parties agree on.
 struct Plan {
@@ -21,22 +24,8 @@ struct Plan {
 /// One party's prepared lookups.
 enum Prepared {
     OneHot(Lookups),
+    Bits(Lookups, BitTable),
     SpLut(SpLut),
-}
-
-/// One party's shares of what was looked up.
-enum Shares {
-    Words(Vec<u64>),
-    Bits(BitVec),
-}
-
-impl Shares {
-    fn get(&self, i: usize) -> u64 {
-        match self {
-            Self::Words(words) => words[i],
-            Self::Bits(bits) => u64::from(bits.get(i)),
-        }
-    }
 }
 
 impl Plan {
@@ -69,30 +58,33 @@ impl Plan {
             index: self.index,
             output,
         };
-        Ok(Prepared::OneHot(Lookups::prepare(
-            ch, ot, generator, &shape, batch,
-        )?))
+        let lookups = Lookups::prepare(ch, ot, generator, &shape, batch)?;
+        if self.bits > 1 {
+            return Ok(Prepared::OneHot(lookups));
+        }
+        let bit = |i: u64| self.table.entries()[i as usize] == 1;
+        Ok(Prepared::Bits(
+            lookups,
+            BitTable::from_fn(self.log_entries, bit)?,
+        ))
     }
 
+    /// This party's shares of the outputs.
     fn look_up(
         &self,
         end: &mut End,
         prepared: Prepared,
         index: &[u64],
-    ) -> Result<Shares, CliError> {
+    ) -> Result<Vec<u64>, CliError> {
         let ch = &mut end.channel;
         let tables = std::slice::from_ref(&self.table);
         let words = match prepared {
-            Prepared::OneHot(lookups) if self.bits == 1 => {
-                let table =
-                    BitTable::from_fn(self.log_entries, |i| self.table.entries()[i as usize] == 1)?;
+            Prepared::Bits(lookups, table) => {
                 let outputs = lookups.lookup_bits(ch, index, &[table])?;
-                return Ok(Shares::Bits(
-                    outputs
-                        .into_iter()
-                        .next()
-                        .unwrap_or_else(|| BitVec::zeros(0)),
-                ));
+                outputs
+                    .iter()
+                    .map(|bits| bits.iter().map(u64::from).collect())
+                    .collect()
             }
             Prepared::OneHot(lookups) if self.xor_output() => {
                 lookups.lookup_xor(ch, index, tables)?
@@ -103,22 +95,26 @@ impl Plan {
             }
             Prepared::SpLut(lookups) => lookups.lookup(ch, self.index, index, tables)?,
         };
-        Ok(Shares::Words(words.into_iter().next().unwrap_or_default()))
+        Ok(words.into_iter().next().unwrap_or_default())
     }
 
-    /// How many outputs differ from the table.
-    fn wrong(&self, index: &(Vec<u64>, Vec<u64>), outputs: &(Shares, Shares)) -> usize {
+    /// How many of a lane's outputs differ from the table.
+    fn wrong(&self, end: &mut End, index: &[u64], outputs: &[u64]) -> Result<usize, CliError> {
+        let their_index = end.open_to_check(index, self.log_entries)?;
+        let their_outputs = end.open_to_check(outputs, self.bits)?;
         let right = |i: &usize| {
-            let (a, b) = (outputs.0.get(*i), outputs.1.get(*i));
+            let (own, theirs) = (outputs[*i], their_outputs[*i]);
             let found = if self.xor_output() {
-                a ^ b
+                own ^ theirs
             } else {
-                a.wrapping_add(b) & mask(self.bits)
+                own.wrapping_add(theirs) & mask(self.bits)
             };
-            let wanted = self.index.join(index.0[*i], index.1[*i], self.log_entries);
+            let wanted = self
+                .index
+                .join(index[*i], their_index[*i], self.log_entries);
             found == self.table.entries()[wanted as usize]
         };
-        index.0.len() - (0..index.0.len()).filter(right).count()
+        Ok(index.len() - (0..index.len()).filter(right).count())
     }
 }
 
@@ -127,47 +123,21 @@ impl Plan {
 /// # Errors
 /// If a protocol fails or a result is wrong.
 pub fn run(args: &BenchLutArgs) -> Result<(), CliError> {
-    let mut prg = Prg::from_os();
     let log_entries = args.entries.ilog2();
     let index = match args.index {
         IndexKind::Arithmetic => Index::Arithmetic,
         IndexKind::Boolean => Index::Boolean,
     };
+    // Public, and the same at both parties wherever they are.
     let mut entries = vec![0; 1 << log_entries];
-    prg.fill_masked(&mut entries, args.bits);
-    let table = Table::new(args.bits, entries)?;
+    Prg::from_seed(TABLE_SEED).fill_masked(&mut entries, args.bits);
     let plan = Plan {
         protocol: args.protocol,
         log_entries,
         bits: args.bits,
         index,
-        table,
+        table: Table::new(args.bits, entries)?,
     };
-    let sizes = split(args.batch as usize, &args.bench)?;
-    let mut lanes = Lanes::new(&args.bench)?;
-    let mut random = |size: &usize| {
-        let mut values = vec![0; *size];
-        prg.fill_masked(&mut values, log_entries);
-        values
-    };
-    let indices: Pairs<Vec<u64>> = sizes
-        .iter()
-        .map(|size| (random(size), random(size)))
-        .collect();
-
-    let batches = sizes.iter().map(|size| (*size, *size)).collect();
-    let (prepared, prep) = lanes.phase(Phase::Preprocessing, batches, |end, batch| {
-        plan.prepare(end, batch)
-    })?;
-    let inputs = prepared
-        .into_iter()
-        .zip(&indices)
-        .map(|((client, server), (own, other))| ((client, own), (server, other)))
-        .collect();
-    let (outputs, online) = lanes.phase(Phase::Online, inputs, |end, (prepared, index)| {
-        plan.look_up(end, prepared, index)
-    })?;
-
     let batch = args.batch as usize;
     let parameters = vec![
         ("bench", "lut".into()),
@@ -176,11 +146,39 @@ pub fn run(args: &BenchLutArgs) -> Result<(), CliError> {
         ("bits", args.bits.into()),
         ("index", index.to_string().into()),
         ("batch", batch.into()),
+        (
+            "engine",
+            args.bench.engine.config().engine.to_string().into(),
+        ),
     ];
-    let (prep, online) = (lanes.per_item(&prep, batch), lanes.per_item(&online, batch));
-    let mut case = Case::new(parameters, &args.bench, prep, online, lanes.setup);
-    for (index, outputs) in indices.iter().zip(&outputs) {
-        case.check(index.0.len(), plan.wrong(index, outputs));
-    }
+    let sizes = split(batch, &args.bench)?;
+    let mut lanes = Lanes::new(&args.bench, Some(&args.remote), &parameters)?;
+    let mut prg = Prg::from_os();
+    let indices = lanes.map(|end| {
+        let mut values = vec![0; sizes[end.lane]];
+        prg.fill_masked(&mut values, log_entries);
+        values
+    });
+
+    let batches = lanes.each(&sizes);
+    let (prepared, prep) = lanes.phase(Phase::Preprocessing, batches, |end, batch| {
+        plan.prepare(end, batch)
+    })?;
+    let inputs = prepared.into_iter().zip(&indices).collect();
+    let (outputs, online) = lanes.phase(Phase::Online, inputs, |end, (prepared, index)| {
+        plan.look_up(end, prepared, index)
+    })?;
+
+    let (prep, online) = (
+        lanes.per_item(&prep, batch)?,
+        lanes.per_item(&online, batch)?,
+    );
+    let mut case = Case::new(parameters, &lanes, &args.bench, prep, online);
+    case.connected(&args.bench, Some(&args.remote));
+    let results = indices.iter().zip(&outputs).collect();
+    let (wrong, _) = lanes.phase(Phase::Online, results, |end, (index, outputs)| {
+        Ok((end.lane, plan.wrong(end, index, outputs)?))
+    })?;
+    case.check_lanes(&sizes, &wrong);
     case.finish(args.bench.json)
 }

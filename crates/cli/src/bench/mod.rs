@@ -8,7 +8,8 @@ pub mod ot;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::args::BenchArgs;
+use self::lanes::Lanes;
+use crate::args::{BenchArgs, RemoteArgs};
 use crate::error::CliError;
 use crate::report::{PerItem, Setup, bytes, peak_mib, print};
 
@@ -31,27 +32,21 @@ struct Case {
 }
 
 impl Case {
-    /// `case` gets the connection's parameters besides its own.
+    /// A case whose results are still to be checked.
     fn new(
-        mut case: Parameters,
+        case: Parameters,
+        lanes: &Lanes,
         bench: &BenchArgs,
         prep: PerItem,
         online: PerItem,
-        setup: Setup,
     ) -> Self {
-        case.push(("engine", bench.engine.config().engine.to_string().into()));
-        case.push(("link", bench.link.to_string().into()));
-        case.push((
-            "transport",
-            format!("{:?}", bench.transport).to_lowercase().into(),
-        ));
         let total = prep.then(&online);
         Self {
             case,
             prep,
             online,
             total,
-            setup,
+            setup: lanes.setup,
             checked: 0,
             wrong: 0,
             threads: bench.threads,
@@ -59,10 +54,32 @@ impl Case {
         }
     }
 
+    /// How the parties were connected is not a parameter that they compare, but one that is shown.
+    fn connected(&mut self, bench: &BenchArgs, remote: Option<&RemoteArgs>) {
+        let transport = match remote.filter(|remote| remote.is_given()) {
+            Some(remote) if remote.plain_tcp => "tcp".to_owned(),
+            Some(_) => "tls".to_owned(),
+            None => format!("{:?}", bench.transport).to_lowercase(),
+        };
+        self.case.push(("link", bench.link.to_string().into()));
+        self.case.push(("transport", transport.into()));
+    }
+
     /// Counts results that were compared with plaintext.
     fn check(&mut self, checked: usize, wrong: usize) {
         self.checked += checked as u64;
         self.wrong += wrong as u64;
+    }
+
+    /// Counts what each end has found in its lane; where both ends are here, both have looked at the same results.
+    fn check_lanes(&mut self, sizes: &[usize], found: &[(usize, usize)]) {
+        for (lane, size) in sizes.iter().enumerate() {
+            let wrong = found
+                .iter()
+                .filter(|(of, _)| *of == lane)
+                .map(|(_, wrong)| *wrong);
+            self.check(*size, wrong.max().unwrap_or(*size));
+        }
     }
 
     /// Prints the case; wrong results are an error.

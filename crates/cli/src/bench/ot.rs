@@ -5,7 +5,7 @@ use volvelle_ot::CorrelatedBatch;
 use volvelle_prim::Block;
 
 use super::Case;
-use super::lanes::{End, Lanes, Measured, Pairs, split};
+use super::lanes::{End, Lanes, Measured, split};
 use crate::args::{BenchOtArgs, OtKind};
 use crate::error::CliError;
 use crate::report::PerItem;
@@ -68,32 +68,6 @@ impl Half {
 /// If a protocol fails or an OT is wrong.
 pub fn run(args: &BenchOtArgs) -> Result<(), CliError> {
     let count = args.count as usize;
-    let sizes = split(count, &args.bench)?;
-    let mut lanes = Lanes::new(&args.bench)?;
-    let mut measured = Measured::default();
-    let mut checks = Vec::new();
-    let mut kept: Pairs<Half> = Vec::new();
-    let mut kept_sizes = Vec::new();
-    for done in (0..sizes.iter().copied().max().unwrap_or(0)).step_by(STRETCH) {
-        let stretch: Vec<usize> = sizes
-            .iter()
-            .map(|size| STRETCH.min(size.saturating_sub(done)))
-            .collect();
-        if stretch != kept_sizes {
-            let half = |role, size: &usize| Half::new(args.kind, role, *size);
-            kept = stretch
-                .iter()
-                .map(|size| (half(Role::Client, size), half(Role::Server, size)))
-                .collect();
-        }
-        let (halves, cost) = lanes.phase(Phase::Preprocessing, kept, |end, half| half.fill(end))?;
-        measured.add(&cost);
-        for ((client, server), size) in halves.iter().zip(&stretch) {
-            checks.push((*size, Half::wrong(client, server, *size)));
-        }
-        (kept, kept_sizes) = (halves, stretch);
-    }
-
     let kind = match args.kind {
         OtKind::Cot => "cot",
         OtKind::Rot => "rot",
@@ -102,15 +76,36 @@ pub fn run(args: &BenchOtArgs) -> Result<(), CliError> {
         ("bench", "ot".into()),
         ("kind", kind.into()),
         ("count", count.into()),
+        (
+            "engine",
+            args.bench.engine.config().engine.to_string().into(),
+        ),
     ];
-    let prep = lanes.per_item(&measured, count);
-    let mut case = Case::new(
-        parameters,
-        &args.bench,
-        prep,
-        PerItem::default(),
-        lanes.setup,
-    );
+    let sizes = split(count, &args.bench)?;
+    let mut lanes = Lanes::new(&args.bench, None, &parameters)?;
+    let mut measured = Measured::default();
+    let mut checks = Vec::new();
+    let mut kept = Vec::new();
+    let mut kept_sizes = Vec::new();
+    for done in (0..sizes.iter().copied().max().unwrap_or(0)).step_by(STRETCH) {
+        let stretch: Vec<usize> = sizes
+            .iter()
+            .map(|size| STRETCH.min(size.saturating_sub(done)))
+            .collect();
+        if stretch != kept_sizes {
+            kept = lanes.map(|end| Half::new(args.kind, end.ot.role(), stretch[end.lane]));
+        }
+        let (halves, cost) = lanes.phase(Phase::Preprocessing, kept, |end, half| half.fill(end))?;
+        measured.add(&cost);
+        for (halves, size) in halves.chunks_exact(2).zip(&stretch) {
+            checks.push((*size, Half::wrong(&halves[0], &halves[1], *size)));
+        }
+        (kept, kept_sizes) = (halves, stretch);
+    }
+
+    let prep = lanes.per_item(&measured, count)?;
+    let mut case = Case::new(parameters, &lanes, &args.bench, prep, PerItem::default());
+    case.connected(&args.bench, None);
     checks
         .into_iter()
         .for_each(|(checked, wrong)| case.check(checked, wrong));

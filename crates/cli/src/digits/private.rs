@@ -21,7 +21,7 @@ use std::time::Instant;
 use volvelle_arith::{MatVecClear, MatVecShared, Matrix, MatrixShape, Ring, Variant};
 use volvelle_math::{Argmax, ArgmaxShape, Gelu, GeluPlan};
 use volvelle_net::{Channel, Label, Phase, Role};
-use volvelle_ot::{Ot, OtConfig};
+use volvelle_ot::{Ot, OtConfig, PhasedCost};
 use volvelle_prim::pack;
 
 use super::fixed::{FixedModel, RING_BITS, W1_BITS, W2_BITS, gelu_plan};
@@ -174,22 +174,28 @@ impl Layers {
         })
     }
 
-    /// OTs that the direction in more demand uses in a session.
+    /// What a batch sends and uses.
+    fn cost(&self, count: usize) -> Result<PhasedCost, CliError> {
+        let class_bits = self.argmax.index_ring()?.bits();
+        let open = PhasedCost {
+            prep: volvelle_ot::Cost::default(),
+            online: volvelle_ot::Cost {
+                server_bits: 8 * pack::packed_len(count, class_bits) as u64,
+                rounds: 1,
+                ..volvelle_ot::Cost::default()
+            },
+        };
+        Ok(MatVecClear::cost(&self.first.0, PIXEL_BITS, count)?
+            .then(Gelu::cost(&self.gelu, count * HIDDEN)?)
+            .then(MatVecShared::cost(&self.second.0, count)?)
+            .then(Argmax::cost(&self.argmax, count)?)
+            .then(open))
+    }
+
+    /// OTs that the direction in more demand uses in a session, about.
     fn demand(&self, images: usize, batch: usize) -> Result<u64, CliError> {
-        let count = batch.min(images);
-        let costs = [
-            MatVecClear::cost(&self.first.0, PIXEL_BITS, count)?,
-            Gelu::cost(&self.gelu, count * HIDDEN)?,
-            MatVecShared::cost(&self.second.0, count)?,
-            Argmax::cost(&self.argmax, count)?,
-        ];
-        let (client, server) = costs.iter().fold((0, 0), |(client, server), cost| {
-            (
-                client + cost.prep.cots_client,
-                server + cost.prep.cots_server,
-            )
-        });
-        Ok(client.max(server) * images.div_ceil(batch) as u64)
+        let cost = self.cost(batch.min(images))?.total();
+        Ok(cost.cots_client.max(cost.cots_server) * images.div_ceil(batch) as u64)
     }
 }
 
@@ -293,6 +299,133 @@ fn open_to_client(ch: &mut Channel, ring: Ring, shares: &[u64]) -> Result<Vec<u8
                 .zip(&theirs)
                 .map(|(own, other)| ring.add(*own, *other) as u8)
                 .collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use volvelle_net::testing::{Transcript, run_pair_recorded, scripted};
+
+    use super::*;
+    use crate::digits::weights::Weights;
+
+    const BATCH: usize = 3;
+
+    fn model() -> FixedModel {
+        let some = |n: usize, step: usize| {
+            (0..n)
+                .map(|i| ((i * step) % 41) as f32 / 50.0 - 0.4)
+                .collect()
+        };
+        let weights = Weights {
+            w1: some(HIDDEN * PIXELS, 7),
+            b1: some(HIDDEN, 5),
+            w2: some(CLASSES * HIDDEN, 11),
+            b2: some(CLASSES, 3),
+        };
+        FixedModel::new(&weights).unwrap()
+    }
+
+    fn images(count: usize) -> Vec<[u8; PIXELS]> {
+        (0..count)
+            .map(|k| std::array::from_fn(|i| ((i * (k + 3) + k * k) % 17) as u8))
+            .collect()
+    }
+
+    fn session(count: usize) -> (SessionReport, SessionReport, Vec<(String, u64)>, Transcript) {
+        let (model, images) = (model(), images(count));
+        let extended = |ch: &Channel| {
+            ch.meter()
+                .spans()
+                .map(|(name, traffic)| (name, traffic.bits()))
+                .collect::<Vec<_>>()
+        };
+        let ((client, spans), server, transcript) = run_pair_recorded(
+            |ch| {
+                (
+                    query(ch, &images, BATCH, &mut |_, _| Ok(())).unwrap(),
+                    extended(ch),
+                )
+            },
+            |ch| serve(ch, &model, BATCH).unwrap(),
+        );
+        (client, server, spans, transcript)
+    }
+
+    #[test]
+    fn answers_and_costs_are_exact() {
+        let (client, server, spans, _) = session(7);
+        let wanted: Vec<u8> = images(7)
+            .iter()
+            .map(|image| model().classify(image))
+            .collect();
+        assert!(
+            wanted.iter().any(|class| *class != wanted[0]),
+            "a dull test"
+        );
+        assert_eq!(client.classes, wanted);
+        assert!(server.classes.is_empty());
+        assert_eq!((client.batches, server.batches), (3, 3));
+        let layers = Layers::new(Secret::Client { images: &[] }).unwrap();
+        let costs: Vec<PhasedCost> = [3, 3, 1].iter().map(|n| layers.cost(*n).unwrap()).collect();
+        let bits = |part: fn(&PhasedCost) -> u64| costs.iter().map(part).sum::<u64>() as f64;
+        let making: u64 = spans
+            .iter()
+            .filter(|(name, _)| name.ends_with("ot/extend") && !name.starts_with("ot/setup"))
+            .map(|(_, bits)| bits)
+            .sum();
+        for report in [&client, &server] {
+            assert_eq!(
+                report.prep.bits - making as f64,
+                bits(|cost| cost.prep.bits())
+            );
+            assert_eq!(report.online.bits, bits(|cost| cost.online.bits()));
+        }
+    }
+
+    #[test]
+    fn too_many_images_are_refused() {
+        for count in [0, MAX_IMAGES + 1, u64::MAX] {
+            let mut frame = 8u32.to_le_bytes().to_vec();
+            frame.extend(JOB.hash().to_le_bytes());
+            frame.extend(1u32.to_le_bytes());
+            frame.extend(count.to_le_bytes());
+            let refused = serve(&mut scripted(Role::Server, frame), &model(), BATCH).unwrap_err();
+            assert!(
+                matches!(refused, CliError::TooMany { got, .. } if got == count),
+                "{refused}"
+            );
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// What the peer sent in another session, cut off somewhere, with some bytes altered.
+        #[test]
+        fn no_bytes_make_a_party_panic(
+            cut in 0.0..1.0f64,
+            altered in proptest::collection::vec((0.0..1.0f64, any::<u8>()), 0..4),
+        ) {
+            thread_local!(static SENT: Transcript = session(2).3);
+            let (to_server, to_client) = SENT.with(|t| (t.client_sent.clone(), t.server_sent.clone()));
+            for (role, mut bytes) in [(Role::Client, to_client), (Role::Server, to_server)] {
+                bytes.truncate((bytes.len() as f64 * cut) as usize);
+                for (at, with) in &altered {
+                    let at = (bytes.len() as f64 * at) as usize;
+                    if let Some(byte) = bytes.get_mut(at) {
+                        *byte ^= with;
+                    }
+                }
+                let ch = &mut scripted(role, bytes);
+                let result = match role {
+                    Role::Client => query(ch, &images(2), BATCH, &mut |_, _| Ok(())),
+                    Role::Server => serve(ch, &model(), BATCH),
+                };
+                prop_assert!(result.is_err());
+            }
         }
     }
 }

@@ -56,8 +56,17 @@ pub struct Process {
 
 impl Process {
     pub fn start<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Self {
+        Self::start_with_temporary(&std::env::temp_dir(), args)
+    }
+
+    /// With another folder for temporary files.
+    pub fn start_with_temporary<S: AsRef<std::ffi::OsStr>>(
+        temporary: &Path,
+        args: impl IntoIterator<Item = S>,
+    ) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_volvelle"))
             .args(args)
+            .env("TMPDIR", temporary)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
