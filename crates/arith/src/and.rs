@@ -194,8 +194,8 @@ impl And {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{BATCHES, both, prg, xor};
     use crate::share::share_bits;
+    use crate::testing::{BATCHES, both, prg, xor};
 
     #[test]
     fn and_is_and() {

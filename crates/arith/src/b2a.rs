@@ -82,8 +82,8 @@ impl BitToArith {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{BATCHES, RINGS, add, both, prg};
     use crate::share::share_bits;
+    use crate::testing::{BATCHES, RINGS, add, both, prg};
 
     #[test]
     fn bits_become_numbers() {

@@ -154,7 +154,7 @@ fn server(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{BATCHES, add, both, prg};
+    use crate::testing::{BATCHES, add, both, prg};
 
     #[test]
     fn products_of_known_bits() {

@@ -131,8 +131,8 @@ impl GreaterEqual {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{BATCHES, RINGS, both, prg, xor};
     use crate::share::share;
+    use crate::testing::{BATCHES, RINGS, both, prg, xor};
 
     fn check(variant: Variant, ring: Ring, shares: &(Vec<u64>, Vec<u64>)) {
         let batch = shares.0.len();

@@ -56,8 +56,8 @@ impl Extend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{add, both, prg};
     use crate::share::share;
+    use crate::testing::{add, both, prg};
 
     #[test]
     fn extends_signed_and_unsigned() {

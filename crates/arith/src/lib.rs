@@ -35,12 +35,11 @@ mod rescale;
 mod ring;
 mod share;
 mod sliced;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod truncate;
 mod wire;
 mod words;
-
-#[cfg(test)]
-mod harness;
 
 pub use and::{And, AndShared};
 pub use b2a::BitToArith;

@@ -225,8 +225,8 @@ fn add_corrections(ring: Ring, items: Items, message: &[u8], a: &[u64], share: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{BATCHES, RINGS, add, both, prg};
     use crate::share::share;
+    use crate::testing::{BATCHES, RINGS, add, both, prg};
 
     fn check(ring: Ring, xs: &(Vec<u64>, Vec<u64>), ys: &(Vec<u64>, Vec<u64>)) {
         let batch = xs.0.len();

@@ -265,8 +265,8 @@ fn transpose(pads: &[Block], p: usize, start: usize, rows: &mut [Vec<u64>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{BATCHES, add, both, prg};
     use crate::share::{share, share_bits};
+    use crate::testing::{BATCHES, add, both, prg};
     use volvelle_prim::mask;
 
     fn carries(p: u32, x: u64, y: u64) -> bool {

@@ -140,8 +140,8 @@ pub(crate) fn correlations(bits: &BitVec, values: &[u64]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{BATCHES, RINGS, add, both, prg};
     use crate::share::{share, share_bits};
+    use crate::testing::{BATCHES, RINGS, add, both, prg};
 
     #[test]
     fn selects() {

@@ -320,8 +320,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::harness::{BATCHES, RINGS, both, prg};
     use crate::share::share;
+    use crate::testing::{BATCHES, RINGS, both, prg};
 
     fn read(ring: Ring, sign: Sign, v: u64) -> i128 {
         match sign {

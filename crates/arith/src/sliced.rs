@@ -125,7 +125,7 @@ fn swap_quarters(rows: &mut [u64], step: usize, mask: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{BATCHES, prg};
+    use crate::testing::{BATCHES, prg};
 
     #[test]
     fn transposes() {

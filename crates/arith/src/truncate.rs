@@ -114,8 +114,8 @@ fn local(role: Role, ring: Ring, shift: u32, shares: &[u64]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{add, both, prg};
     use crate::share::share;
+    use crate::testing::{add, both, prg};
 
     #[test]
     fn local_is_off_by_one_or_wraps() {

@@ -195,8 +195,8 @@ fn sum(ring: Ring, x: &[u64], y: &[u64]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{add, both, prg};
     use volvelle_arith::share;
+    use volvelle_arith::testing::{add, both, prg};
 
     fn check(shape: &ArgmaxShape, values: &[i64]) {
         let batch = values.len() / shape.classes;

@@ -11,9 +11,6 @@ mod error;
 mod fixed;
 mod gelu;
 
-#[cfg(test)]
-mod harness;
-
 pub use argmax::{Argmax, ArgmaxShape};
 pub use erf::gelu;
 pub use error::MathError;

@@ -1,8 +1,8 @@
 use volvelle_prim::Prg;
 
 use super::*;
-use crate::harness::{add, both, prg};
 use crate::share::share;
+use crate::testing::{add, both, prg};
 
 fn random_matrix(prg: &mut Prg, shape: &MatrixShape) -> Matrix {
     let small = Ring::new(shape.weight_bits).unwrap();

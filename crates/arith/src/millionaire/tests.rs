@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::harness::{BATCHES, both, prg, xor};
+use crate::testing::{BATCHES, both, prg, xor};
 
 fn check(variant: Variant, cuts: &[u32], c: Vec<u64>, d: Vec<u64>) {
     let batch = c.len();

@@ -1,6 +1,6 @@
 use super::*;
-use crate::harness::{add, both, prg};
 use volvelle_arith::share;
+use volvelle_arith::testing::{add, both, prg};
 
 fn plan(bits: u32, frac: u32) -> GeluPlan {
     GeluPlan::new(Fixed::new(bits, frac).unwrap()).unwrap()

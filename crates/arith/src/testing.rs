@@ -1,27 +1,50 @@
-//! What this crate's tests share: two parties in threads on ideal OTs, with the meter checked against the
-//! stated cost.
+//! What tests of protocols on shares have in common: two parties in threads on ideal OTs, with the meter held
+//! to the stated cost. Behind the `testing` feature, for tests only.
 
-use volvelle_arith::Ring;
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fmt::Debug;
+
 use volvelle_net::testing::run_pair;
 use volvelle_net::{Channel, Phase, Role};
 use volvelle_ot::{Cost, Ot, PhasedCost};
-use volvelle_prim::{Block, Prg};
+use volvelle_prim::{BitVec, Block, Prg};
 
-use crate::error::MathError;
+use crate::ring::Ring;
 
-pub(crate) fn prg(seed: usize) -> Prg {
+/// Batch sizes around the word and byte limits.
+pub const BATCHES: [usize; 6] = [1, 7, 64, 65, 129, 1000];
+
+/// Ring sizes of the random tests.
+pub const RINGS: [u32; 6] = [7, 8, 16, 32, 37, 64];
+
+/// A generator for a test's inputs.
+#[must_use]
+pub fn prg(seed: usize) -> Prg {
     Prg::from_seed(Block(seed as u128))
 }
 
-pub(crate) fn add(ring: Ring, x: &[u64], y: &[u64]) -> Vec<u64> {
+/// The bits that two XOR shares stand for.
+#[must_use]
+pub fn xor(x: &BitVec, y: &BitVec) -> BitVec {
+    let mut out = x.clone();
+    out.xor_assign(y);
+    out
+}
+
+/// The words that two additive shares stand for.
+#[must_use]
+pub fn add(ring: Ring, x: &[u64], y: &[u64]) -> Vec<u64> {
     x.iter().zip(y).map(|(&x, &y)| ring.add(x, y)).collect()
 }
 
 /// Which of a pair a party gets.
 #[derive(Clone, Copy)]
-pub(crate) struct Side(Role);
+pub struct Side(Role);
 
 impl Side {
+    /// The party's own.
+    #[must_use]
     pub fn pick<T>(self, pair: &(T, T)) -> &T {
         match self.0 {
             Role::Client => &pair.0,
@@ -29,16 +52,27 @@ impl Side {
         }
     }
 
+    /// The party's own words.
+    #[must_use]
     pub fn words(self, pair: &(Vec<u64>, Vec<u64>)) -> &[u64] {
         self.pick::<Vec<u64>>(pair)
     }
+
+    /// Which party it is.
+    #[must_use]
+    pub fn role(self) -> Role {
+        self.0
+    }
 }
 
-/// Runs `prepare` and `run` at both parties; panics unless the meter shows `cost`, to the bit and round.
-pub(crate) fn both<P, T: Send>(
+/// Runs `prepare` and `run` at both parties.
+///
+/// # Panics
+/// If a party fails, or the meter does not show `cost`, to the bit, round and OT.
+pub fn both<P, T: Send, E: Debug>(
     cost: PhasedCost,
-    prepare: impl Fn(&mut Channel, &mut Ot) -> Result<P, MathError> + Sync,
-    run: impl Fn(&mut Channel, P, Side) -> Result<T, MathError> + Sync,
+    prepare: impl Fn(&mut Channel, &mut Ot) -> Result<P, E> + Sync,
+    run: impl Fn(&mut Channel, P, Side) -> Result<T, E> + Sync,
 ) -> (T, T) {
     let (mut client_ot, mut server_ot) = volvelle_ot::testing::ideal_pair(7);
     let party = |ch: &mut Channel, ot: &mut Ot| {
