@@ -136,6 +136,30 @@ pub fn run_pair_recorded<A: Send, B: Send>(
     client: impl FnOnce(&mut Channel) -> A + Send,
     server: impl FnOnce(&mut Channel) -> B + Send,
 ) -> (A, B, Transcript) {
+    run_pair_altered(None, client, server)
+}
+
+/// A change of one byte on the way to the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flip {
+    /// Whose byte.
+    pub sender: Role,
+    /// Which, in its raw frames as a [`Transcript`] has them.
+    pub byte: usize,
+    /// What is XORed into it.
+    pub mask: u8,
+}
+
+/// As [`run_pair_recorded`], with a peer that sends something else: a byte is changed on the way, the transcript has it
+/// unchanged.
+///
+/// # Panics
+/// If one of the parties does.
+pub fn run_pair_altered<A: Send, B: Send>(
+    flip: Option<Flip>,
+    client: impl FnOnce(&mut Channel) -> A + Send,
+    server: impl FnOnce(&mut Channel) -> B + Send,
+) -> (A, B, Transcript) {
     let config = Config::new().timeout(Duration::from_secs(60));
     let (to_server, to_client) = (
         Arc::new(Queue::between_parties()),
@@ -147,6 +171,7 @@ pub fn run_pair_recorded<A: Send, B: Send>(
         let recorder = Recorder {
             inner: ToQueue(Arc::clone(out)),
             log: Arc::clone(log),
+            flip: flip.filter(|flip| flip.sender == role),
         };
         let outbox = Outbox::threaded(Box::new(recorder), &shared, &config, None);
         let inbox = Box::new(FromQueue::new(Arc::clone(inbox)));
@@ -176,15 +201,25 @@ type Log = Arc<Mutex<Vec<u8>>>;
 struct Recorder {
     inner: ToQueue,
     log: Log,
+    flip: Option<Flip>,
 }
 
 impl Outgoing for Recorder {
     fn write(&mut self, bytes: &[u8], shared: &Shared) -> Result<(), Stop> {
-        self.log
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend_from_slice(bytes);
-        self.inner.write(bytes, shared)
+        let start = {
+            let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.extend_from_slice(bytes);
+            log.len() - bytes.len()
+        };
+        let within = |flip: Flip| flip.byte.checked_sub(start).filter(|&at| at < bytes.len());
+        match self.flip.and_then(|flip| Some((within(flip)?, flip.mask))) {
+            Some((at, mask)) => {
+                let mut altered = bytes.to_vec();
+                altered[at] ^= mask;
+                self.inner.write(&altered, shared)
+            }
+            None => self.inner.write(bytes, shared),
+        }
     }
 
     fn close(&mut self, shared: &Shared) {

@@ -28,7 +28,7 @@ pub fn send_chosen(ot: &mut Ot, ch: &mut Channel, messages: &[[Block; 2]]) -> Re
     let mut zeros = Zeroizing::new(vec![Block::ZERO; count]);
     let mut ones = zeros.clone();
     ot.send_random(ch, 1, &mut zeros, &mut ones)?;
-    let fix = recv_bits(ch, FIX, count)?;
+    let fix = ot.or_broken(recv_bits(ch, FIX, count))?;
     let masked: Vec<Block> = (0..count)
         .flat_map(|i| {
             let f = u8::from(fix.get(i));
@@ -39,8 +39,8 @@ pub fn send_chosen(ot: &mut Ot, ch: &mut Channel, messages: &[[Block; 2]]) -> Re
             ]
         })
         .collect();
-    ch.send(MESSAGES, Block::as_bytes(&masked))?;
-    ch.flush()?;
+    ot.or_broken(ch.send(MESSAGES, Block::as_bytes(&masked)))?;
+    ot.or_broken(ch.flush())?;
     Ok(())
 }
 
@@ -54,15 +54,23 @@ pub fn recv_chosen(ot: &mut Ot, ch: &mut Channel, choices: &BitVec) -> Result<Ve
     let mut pads = Zeroizing::new(vec![Block::ZERO; count]);
     ot.recv_random(ch, 1, &mut random, &mut pads)?;
     let fix = BitVec::from_fn(count, |i| choices.get(i) ^ (random[i] == 1));
-    ch.send(FIX, &fix.to_bytes())?;
+    ot.or_broken(ch.send(FIX, &fix.to_bytes()))?;
     let mut masked = vec![Block::ZERO; 2 * count];
-    ch.recv(MESSAGES, Block::as_bytes_mut(&mut masked))?;
+    ot.or_broken(ch.recv(MESSAGES, Block::as_bytes_mut(&mut masked)))?;
     Ok((0..count)
         .map(|i| {
-            let x = u8::from(choices.get(i));
-            masked[2 * i].keep_if(1 ^ x) ^ masked[2 * i + 1].keep_if(x) ^ pads[i]
+            open_chosen(
+                [masked[2 * i], masked[2 * i + 1]],
+                choices.get(i).into(),
+                pads[i],
+            )
         })
         .collect())
+}
+
+/// The message that the secret choice `x` names, in time and addresses independent of it.
+pub(crate) fn open_chosen(masked: [Block; 2], x: u8, pad: Block) -> Block {
+    masked[0].keep_if(1 ^ x) ^ masked[1].keep_if(x) ^ pad
 }
 
 /// Shape of a batch of 1-of-`2^log_n` OTs of `bits`-bit messages.
@@ -129,7 +137,7 @@ impl OneOfN {
         let mut zeros = Zeroizing::new(vec![Block::ZERO; count * k * width]);
         let mut ones = zeros.clone();
         ot.send_random(ch, width, &mut zeros, &mut ones)?;
-        let fix = recv_words(ch, FIX, count, self.log_n)?;
+        let fix = ot.or_broken(recv_words(ch, FIX, count, self.log_n))?;
         let mut masked = Vec::with_capacity(messages.len());
         for (i, own) in messages.chunks_exact(n).enumerate() {
             for (v, &message) in own.iter().enumerate() {
@@ -142,8 +150,8 @@ impl OneOfN {
                 masked.push(message ^ pad);
             }
         }
-        ch.send(MESSAGES, &pack::pack(&masked, self.bits))?;
-        ch.flush()?;
+        ot.or_broken(ch.send(MESSAGES, &pack::pack(&masked, self.bits)))?;
+        ot.or_broken(ch.flush())?;
         Ok(())
     }
 
@@ -168,8 +176,8 @@ impl OneOfN {
             })
             .collect();
         let fix: Vec<u64> = random.iter().zip(choices).map(|(r, c)| r ^ c).collect();
-        ch.send(FIX, &pack::pack(&fix, self.log_n))?;
-        let masked = recv_words(ch, MESSAGES, count * n, self.bits)?;
+        ot.or_broken(ch.send(FIX, &pack::pack(&fix, self.log_n)))?;
+        let masked = ot.or_broken(recv_words(ch, MESSAGES, count * n, self.bits))?;
         let pick = |i: usize| {
             let choice = choices[i] & mask(self.log_n);
             let row = &masked[i * n..][..n];

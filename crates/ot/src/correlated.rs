@@ -7,6 +7,7 @@ use volvelle_net::Channel;
 use volvelle_prim::Block;
 use zeroize::Zeroizing;
 
+use crate::session::check_count;
 use crate::{Ot, OtError};
 
 /// One party's end of a batch of correlated OTs: `q`, or `q ⊕ x·Δ` with `x` in bit 0.
@@ -29,10 +30,11 @@ impl CorrelatedBatch {
     /// Fills the batch as OT sender.
     ///
     /// # Errors
-    /// [`OtError::Net`].
+    /// As [`Ot::send_random`].
     pub fn send(&mut self, ch: &mut Channel, ot: &mut Ot) -> Result<(), OtError> {
+        check_count("correlated OTs", self.blocks.len() as u64)?;
         self.delta = Some(Zeroizing::new(ot.sender.delta()));
-        ot.sender.extend(ch, &mut self.blocks)?;
+        ot.guarded(|ot| ot.sender.extend(ch, &mut self.blocks))?;
         ot.sent += self.blocks.len() as u64;
         Ok(())
     }
@@ -40,10 +42,11 @@ impl CorrelatedBatch {
     /// Fills the batch as OT receiver.
     ///
     /// # Errors
-    /// [`OtError::Net`].
+    /// As [`Ot::send_random`].
     pub fn receive(&mut self, ch: &mut Channel, ot: &mut Ot) -> Result<(), OtError> {
+        check_count("correlated OTs", self.blocks.len() as u64)?;
         self.delta = None;
-        ot.receiver.extend(ch, &mut self.blocks)?;
+        ot.guarded(|ot| ot.receiver.extend(ch, &mut self.blocks))?;
         ot.received += self.blocks.len() as u64;
         Ok(())
     }

@@ -5,32 +5,41 @@
 //!
 //! | module | protocol |
 //! |---|---|
-//! | `base` | base OT on Ristretto (Chou–Orlandi) |
+//! | `agreement` | settings that must be the same, and a common seed |
+//! | `base` | base OT on Ristretto or from ML-KEM |
 //! | [`softspoken`] | SoftSpoken extension: the first correlated OTs, or all where bandwidth is cheap |
 //! | [`ferret`] | silent correlated OT from primal LPN, streamed tree by tree |
 //! | `background` | OTs made ahead of demand, on threads and channels of their own |
-//! | `trees` | the half-tree messages that Ferret and the punctured PRF share |
+//! | [`dual`] | silent correlated OT from dual LPN: less communication still, more memory |
+//! | `punctured` | the punctured PRF of [`Ot`] |
+//! | `trees` | the half-tree messages that Ferret and the punctured PRF share, and their check |
 //! | [`convert`] | chosen OT, 1-of-n OT, additive correlations from random OT |
 //!
 //! **Correlated blocks stay here.** COTs (`q`, `q ⊕ Δ`) are a private type of this crate's engines;
 //! what leaves is hashed, so that no upper layer can use a Δ-correlated block as a pad.
 //!
-//! Security: semi-honest, λ = 128; assumptions are listed in `docs/security.md`.
+//! Security: λ = 128, semi-honest or, by [`Security`], malicious with abort; assumptions are listed in
+//! `docs/security.md`.
 
+mod agreement;
 mod background;
 mod base;
 pub mod convert;
 mod correlated;
 mod cost;
+pub mod dual;
 mod engine;
 mod error;
 pub mod ferret;
+mod punctured;
 mod session;
 pub mod softspoken;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod trees;
 
+pub use agreement::Security;
+pub use base::BaseOt;
 pub use correlated::CorrelatedBatch;
 pub use cost::{Cost, PhasedCost};
 pub use error::OtError;

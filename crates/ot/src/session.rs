@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-use volvelle_net::{Channel, Label, Role};
-use volvelle_prim::ggm::{Leaf, TREES};
-use volvelle_prim::hash::{Tccr, ccr};
+use volvelle_net::{Channel, Role};
+use volvelle_prim::hash::Tccr;
 use volvelle_prim::{Block, Prg};
 use zeroize::Zeroizing;
 
+use crate::OtError;
+use crate::agreement::{Security, agree};
 use crate::background::{AheadReceiver, AheadSender};
+use crate::base::{self, BaseOt};
+use crate::dual;
 use crate::engine::{CotReceiver, CotSender, Supply};
 use crate::ferret::{self, Set};
 use crate::softspoken::{self, Piece, SoftSpokenReceiver, SoftSpokenSender};
-use crate::{OtError, base, trees};
-
-const SETUP: Label = Label::new("ot/setup");
 
 /// The extension that seeds silent OT: 15 bits a COT, and there are few.
 const BOOTSTRAP: Piece = Piece::Eight;
@@ -22,11 +22,16 @@ const BOOTSTRAP: Piece = Piece::Eight;
 /// OTs hashed at once: their blocks stay in the first-level cache.
 const CHUNK: usize = 1024;
 
+/// OTs that one call makes at most: tweaks and counters have room for 2^31 such calls.
+pub(crate) const MAX_COUNT: u64 = 1 << 32;
+
 /// How correlated OTs are made once a session runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// Silent OT from primal LPN: a fraction of a bit an OT ([`crate::ferret`]).
     Ferret(Set),
+    /// Silent OT from dual LPN: a tenth of a bit an OT and more memory ([`crate::dual`]).
+    Dual(dual::Set),
     /// OT extension: no LPN and less computing, tens of bits an OT ([`crate::softspoken`]).
     SoftSpoken(Piece),
 }
@@ -36,6 +41,7 @@ impl Engine {
     const fn code(self) -> u8 {
         match self {
             Self::Ferret(set) => set.log_secret() as u8,
+            Self::Dual(set) => set.wire(),
             Self::SoftSpoken(piece) => 0x80 | piece.bits() as u8,
         }
     }
@@ -45,6 +51,7 @@ impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ferret(set) => write!(f, "ferret-{}", set.name()),
+            Self::Dual(set) => write!(f, "dual-{}", set.name()),
             Self::SoftSpoken(piece) => write!(f, "softspoken-{}", piece.bits()),
         }
     }
@@ -55,6 +62,10 @@ impl fmt::Display for Engine {
 pub struct OtConfig {
     /// The source of correlated OTs in both directions.
     pub engine: Engine,
+    /// The public-key cryptography that it starts from.
+    pub base: BaseOt,
+    /// What the peer may do.
+    pub security: Security,
 }
 
 impl Default for OtConfig {
@@ -64,12 +75,32 @@ impl Default for OtConfig {
 }
 
 impl OtConfig {
+    /// An engine with the default base OT, semi-honest.
+    #[must_use]
+    pub const fn new(engine: Engine) -> Self {
+        Self {
+            engine,
+            base: BaseOt::Ristretto,
+            security: Security::SemiHonest,
+        }
+    }
+
+    /// The same with another base OT.
+    #[must_use]
+    pub const fn with_base(self, base: BaseOt) -> Self {
+        Self { base, ..self }
+    }
+
+    /// The same with other security.
+    #[must_use]
+    pub const fn with_security(self, security: Security) -> Self {
+        Self { security, ..self }
+    }
+
     /// Silent OT with a parameter set.
     #[must_use]
     pub const fn ferret(set: Set) -> Self {
-        Self {
-            engine: Engine::Ferret(set),
-        }
+        Self::new(Engine::Ferret(set))
     }
 
     /// Silent OT with the parameter set that suits a demand of `cots` OTs a direction.
@@ -100,15 +131,23 @@ pub struct OtStats {
 /// One party's end: random OTs in both directions and a punctured PRF.
 ///
 /// The parties make mirrored calls in the same order: where one sends, the other receives with the same
-/// counts. By convention the client sends first. An error leaves the two ends out of step: drop both.
+/// counts. By convention the client sends first. A call for no OTs does nothing and sends nothing; one for more
+/// than 2^32 is refused.
+///
+/// An error in the middle of a call leaves the two ends out of step, and what an end has used up is unknown; so every later
+/// call gives [`OtError::Broken`]. A call refused for its arguments changes nothing.
 pub struct Ot {
-    role: Role,
+    pub(crate) role: Role,
     pub(crate) sender: Box<dyn CotSender>,
     pub(crate) receiver: Box<dyn CotReceiver>,
     pub(crate) sent: u64,
     pub(crate) received: u64,
-    /// Every PPRF tree, both directions together.
-    scratch: Zeroizing<Vec<Block>>,
+    /// In malicious security: randomness of punctured PRFs and of their checks.
+    pub(crate) checks: Option<Prg>,
+    /// Room for punctured PRFs.
+    pub(crate) scratch: Zeroizing<Vec<Block>>,
+    /// A call is under way, or one has failed.
+    broken: bool,
 }
 
 impl Ot {
@@ -119,7 +158,8 @@ impl Ot {
     ///
     /// # Errors
     /// [`OtError::Net`] for connection trouble or a peer out of step, [`OtError::Config`] if the peer
-    /// asks for another engine, [`OtError::InvalidPoint`] for a malformed base-OT message.
+    /// asks for another engine, base OT or security, [`OtError::InvalidPoint`] or [`OtError::InvalidKey`] for a
+    /// malformed base-OT message, [`OtError::Cheating`] for a failed check, [`OtError::Unsupported`].
     pub fn setup(ch: &mut Channel, config: OtConfig) -> Result<Self, OtError> {
         Self::setup_from(ch, config, Prg::from_os())
     }
@@ -134,15 +174,25 @@ impl Ot {
     }
 
     fn setup_in_span(ch: &mut Channel, config: OtConfig, mut prg: Prg) -> Result<Self, OtError> {
-        let matrix_seed = agree(ch, &mut prg, config)?;
+        if matches!(config.engine, Engine::Dual(_)) && config.security.is_malicious() {
+            return Err(OtError::Unsupported {
+                what: "dual LPN has no malicious-secure option; use ferret",
+            });
+        }
+        let settings = [
+            ("engine", config.engine.code()),
+            ("base OT", config.base.code()),
+            ("security", config.security.code()),
+        ];
+        let matrix_seed = agree(ch, &mut prg, config.security, &settings)?;
         let piece = match config.engine {
             Engine::SoftSpoken(piece) => piece,
-            Engine::Ferret(_) => BOOTSTRAP,
+            Engine::Ferret(_) | Engine::Dual(_) => BOOTSTRAP,
         };
-        let (mut sender, mut receiver) = extension(ch, &mut prg, piece)?;
+        let (mut sender, mut receiver) = extension(ch, &mut prg, piece, config)?;
         // The larger sets take their seed from an iteration of the smallest.
         let stages = match config.engine {
-            Engine::SoftSpoken(_) => vec![],
+            Engine::SoftSpoken(_) | Engine::Dual(_) => vec![],
             Engine::Ferret(Set::K16) => vec![Set::K16],
             Engine::Ferret(set) => vec![Set::K16, set],
         };
@@ -150,14 +200,38 @@ impl Ot {
             let code = ferret::code(set, matrix_seed);
             for ot_sender in [Role::Client, Role::Server] {
                 if ch.role() == ot_sender {
-                    sender = Box::new(ferret::sender(ch, &mut *sender, set, code.clone())?);
+                    let checks = config.security.is_malicious().then(|| prg.fork());
+                    sender = Box::new(ferret::sender(
+                        ch,
+                        &mut *sender,
+                        (set, code.clone()),
+                        checks,
+                    )?);
                 } else {
-                    receiver = Box::new(ferret::receiver(ch, &mut *receiver, set, code.clone())?);
+                    let checks = config.security.is_malicious().then(|| prg.fork());
+                    receiver = Box::new(ferret::receiver(
+                        ch,
+                        &mut *receiver,
+                        (set, code.clone()),
+                        checks,
+                    )?);
+                }
+            }
+        }
+        if let Engine::Dual(set) = config.engine {
+            let map = dual::Map::new(set, matrix_seed);
+            for ot_sender in [Role::Client, Role::Server] {
+                if ch.role() == ot_sender {
+                    sender = Box::new(dual::sender(ch, &mut *sender, set, map.clone())?);
+                } else {
+                    receiver = Box::new(dual::receiver(ch, &mut *receiver, set, map.clone())?);
                 }
             }
         }
         ch.flush()?;
-        Ok(Self::from_sources(ch.role(), sender, receiver))
+        let mut ot = Self::from_sources(ch.role(), sender, receiver);
+        ot.checks = config.security.is_malicious().then(|| prg.fork());
+        Ok(ot)
     }
 
     pub(crate) fn from_sources(
@@ -171,7 +245,9 @@ impl Ot {
             receiver,
             sent: 0,
             received: 0,
+            checks: None,
             scratch: Zeroizing::default(),
+            broken: false,
         }
     }
 
@@ -189,6 +265,29 @@ impl Ot {
         self.sender = Box::new(AheadSender::new(self.sender, send));
         self.receiver = Box::new(AheadReceiver::new(self.receiver, receive));
         self
+    }
+
+    /// Runs a call that talks to the peer. It marks this end broken first, so that an error, or a panic in a
+    /// caller's closure, leaves it so.
+    pub(crate) fn guarded<T>(
+        &mut self,
+        call: impl FnOnce(&mut Self) -> Result<T, OtError>,
+    ) -> Result<T, OtError> {
+        if std::mem::replace(&mut self.broken, true) {
+            return Err(OtError::Broken);
+        }
+        let done = call(self)?;
+        self.broken = false;
+        Ok(done)
+    }
+
+    /// Hands on what came of talking to the peer about OTs that are used up; after an error this end is broken.
+    pub(crate) fn or_broken<T, E: Into<OtError>>(
+        &mut self,
+        done: Result<T, E>,
+    ) -> Result<T, OtError> {
+        self.broken |= done.is_err();
+        done.map_err(Into::into)
     }
 
     /// Which party this end belongs to.
@@ -218,7 +317,8 @@ impl Ot {
     ///
     /// # Errors
     /// [`OtError::Shape`] unless both slices have the same length, a multiple of `width > 0`;
-    /// [`OtError::Net`].
+    /// [`OtError::TooMany`]; [`OtError::Net`]; in malicious security [`OtError::Cheating`]; after an error
+    /// [`OtError::Broken`].
     pub fn send_random(
         &mut self,
         ch: &mut Channel,
@@ -228,6 +328,17 @@ impl Ot {
     ) -> Result<(), OtError> {
         OtError::check("one-pads of random OTs", zeros.len(), ones.len())?;
         check_width(zeros.len(), width)?;
+        check_count("random OTs", (zeros.len() / width) as u64)?;
+        self.guarded(|ot| ot.send_chunks(ch, width, zeros, ones))
+    }
+
+    fn send_chunks(
+        &mut self,
+        ch: &mut Channel,
+        width: usize,
+        zeros: &mut [Block],
+        ones: &mut [Block],
+    ) -> Result<(), OtError> {
         let delta = self.sender.delta();
         let mut q = Zeroizing::new([Block::ZERO; CHUNK]);
         for (zeros, ones) in zeros
@@ -251,7 +362,7 @@ impl Ot {
     /// `pads[i·width ..][.. width]` is the sender's pad of that choice.
     ///
     /// # Errors
-    /// [`OtError::Shape`] unless `pads.len() == choices.len() * width`; [`OtError::Net`].
+    /// [`OtError::Shape`] unless `pads.len() == choices.len() * width`; the others as [`Self::send_random`].
     pub fn recv_random(
         &mut self,
         ch: &mut Channel,
@@ -261,6 +372,17 @@ impl Ot {
     ) -> Result<(), OtError> {
         check_width(pads.len(), width)?;
         OtError::check("pads of random OTs", choices.len() * width, pads.len())?;
+        check_count("random OTs", choices.len() as u64)?;
+        self.guarded(|ot| ot.recv_chunks(ch, width, choices, pads))
+    }
+
+    fn recv_chunks(
+        &mut self,
+        ch: &mut Channel,
+        width: usize,
+        choices: &mut [u8],
+        pads: &mut [Block],
+    ) -> Result<(), OtError> {
         let mut r = Zeroizing::new([Block::ZERO; CHUNK]);
         for (choices, pads) in choices
             .chunks_mut(CHUNK)
@@ -280,122 +402,6 @@ impl Ot {
         }
         Ok(())
     }
-
-    /// Punctured PRF as sender: `count` trees of `2^depth` leaves, each hashed to `width` blocks.
-    ///
-    /// `visit(i, rows)` sees the `2^depth · width` blocks of tree `i`, in order; they may be overwritten.
-    /// Sends `128·(depth − 1)` bits a tree in one round (see `crate::trees`), consumes `depth` OTs a tree.
-    /// Rows are `H(leaf ⊕ j)`, `j < width`, with the correlation-robust hash of the trees.
-    ///
-    /// # Errors
-    /// [`OtError::Shape`] for a depth outside `1..=24` or a zero width; [`OtError::Net`].
-    pub fn send_pprf(
-        &mut self,
-        ch: &mut Channel,
-        depth: u32,
-        width: usize,
-        count: usize,
-        visit: &mut dyn FnMut(usize, &mut [Block]),
-    ) -> Result<(), OtError> {
-        check_tree(depth, width)?;
-        let delta = self.sender.delta();
-        self.for_groups(
-            (depth, width),
-            count,
-            |ot, used, cots, nodes| {
-                ot.sender.extend(ch, cots)?;
-                ot.sent += cots.len() as u64;
-                trees::send(ch, delta, cots, (depth, used), nodes)?;
-                Ok([0; TREES])
-            },
-            &mut |i, _, rows| visit(i, rows),
-        )
-    }
-
-    /// Punctured PRF as receiver, at uniform points made here: `visit(i, point, rows)` sees the sender's
-    /// rows of tree `i` but for row `point`, which holds a public constant.
-    ///
-    /// # Errors
-    /// As [`Self::send_pprf`].
-    pub fn recv_pprf(
-        &mut self,
-        ch: &mut Channel,
-        depth: u32,
-        width: usize,
-        count: usize,
-        visit: &mut dyn FnMut(usize, usize, &mut [Block]),
-    ) -> Result<(), OtError> {
-        check_tree(depth, width)?;
-        self.for_groups(
-            (depth, width),
-            count,
-            |ot, used, cots, nodes| {
-                ot.receiver.extend(ch, cots)?;
-                ot.received += cots.len() as u64;
-                trees::receive(ch, cots, (depth, used), Leaf::Zero, nodes)
-            },
-            &mut |i, point, rows| visit(i, point as usize, rows),
-        )
-    }
-
-    /// Eight trees at a time: `grow` fills the leaves, `visit` sees the hashed rows of each tree.
-    fn for_groups(
-        &mut self,
-        (depth, width): (u32, usize),
-        count: usize,
-        mut grow: impl FnMut(
-            &mut Self,
-            usize,
-            &mut [Block],
-            &mut [Block],
-        ) -> Result<[u64; TREES], OtError>,
-        visit: &mut dyn FnMut(usize, u64, &mut [Block]),
-    ) -> Result<(), OtError> {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.resize((TREES + width) << depth, Block::ZERO);
-        let (nodes, rows) = scratch.split_at_mut(TREES << depth);
-        let mut cots = Zeroizing::new(vec![Block::ZERO; TREES * depth as usize]);
-        for first in (0..count).step_by(TREES) {
-            let used = TREES.min(count - first);
-            let points = grow(self, used, &mut cots[..used * depth as usize], nodes)?;
-            for (t, &point) in points[..used].iter().enumerate() {
-                match width {
-                    1 => spread::<1>(nodes, t, rows),
-                    2 => spread::<2>(nodes, t, rows),
-                    4 => spread::<4>(nodes, t, rows),
-                    _ => spread_any(nodes, t, rows, width),
-                }
-                ccr(rows);
-                visit(first + t, point, rows);
-            }
-        }
-        self.scratch = scratch;
-        Ok(())
-    }
-}
-
-/// `rows[j·W + b] = (leaf j of tree t) ⊕ b`: distinct hash inputs for every block of a row.
-fn spread<const W: usize>(nodes: &[Block], t: usize, rows: &mut [Block]) {
-    for (leaves, row) in nodes
-        .as_chunks::<TREES>()
-        .0
-        .iter()
-        .zip(rows.as_chunks_mut::<W>().0)
-    {
-        let leaf = leaves[t % TREES];
-        for (b, block) in row.iter_mut().enumerate() {
-            *block = leaf ^ Block(b as u128);
-        }
-    }
-}
-
-/// [`spread`] for any width.
-fn spread_any(nodes: &[Block], t: usize, rows: &mut [Block], width: usize) {
-    for (leaves, row) in nodes.chunks_exact(TREES).zip(rows.chunks_exact_mut(width)) {
-        for (b, block) in row.iter_mut().enumerate() {
-            *block = leaves[t] ^ Block(b as u128);
-        }
-    }
 }
 
 /// The tweak of an OT: its number, and the top bit set where the server is the OT sender.
@@ -406,37 +412,21 @@ fn tweak(ot_sender: Role, number: u64) -> u64 {
 type Sources = (Box<dyn CotSender>, Box<dyn CotReceiver>);
 
 /// Base OTs and an OT extension on them, both ways at once.
-fn extension(ch: &mut Channel, prg: &mut Prg, piece: Piece) -> Result<Sources, OtError> {
+fn extension(
+    ch: &mut Channel,
+    prg: &mut Prg,
+    piece: Piece,
+    OtConfig { base, security, .. }: OtConfig,
+) -> Result<Sources, OtError> {
     let delta = Zeroizing::new(Block(prg.next_block().0 | 1));
-    let first = base::send_first(ch, prg)?;
-    let chosen = base::receive(ch, prg, softspoken::base_choices(piece, *delta))?;
-    let pairs = base::send_finish(ch, &first)?;
-    let receiver = SoftSpokenReceiver::new(ch, piece, &pairs, prg)?;
-    let sender = SoftSpokenSender::new(ch, piece, *delta, &chosen)?;
+    let choices = softspoken::base_choices(piece, *delta);
+    let keys = base::both_ways(ch, prg, (base, security), choices)?;
+    let receiver = SoftSpokenReceiver::new(ch, (piece, security), &keys.pairs, prg)?;
+    let sender = SoftSpokenSender::new(ch, (piece, security), *delta, &keys.chosen)?;
     Ok((Box::new(sender), Box::new(receiver)))
 }
 
-/// Exchanges the engine and a share each of the matrix seed; returns the seed.
-fn agree(ch: &mut Channel, prg: &mut Prg, config: OtConfig) -> Result<Block, OtError> {
-    let share = prg.next_block();
-    let mut message = [0; 17];
-    message[..16].copy_from_slice(&share.to_bytes());
-    message[16] = config.engine.code();
-    ch.send(SETUP, &message)?;
-    let mut theirs = [0; 17];
-    ch.recv(SETUP, &mut theirs)?;
-    if theirs[16] != message[16] {
-        return Err(OtError::Config {
-            ours: message[16],
-            theirs: theirs[16],
-        });
-    }
-    let mut their_share = [0; 16];
-    their_share.copy_from_slice(&theirs[..16]);
-    Ok(share ^ Block::from_bytes(their_share))
-}
-
-fn check_width(blocks: usize, width: usize) -> Result<(), OtError> {
+pub(crate) fn check_width(blocks: usize, width: usize) -> Result<(), OtError> {
     if width == 0 || !blocks.is_multiple_of(width) {
         return Err(OtError::Shape {
             what: "pad blocks (a multiple of the width, which is over 0)",
@@ -447,13 +437,32 @@ fn check_width(blocks: usize, width: usize) -> Result<(), OtError> {
     Ok(())
 }
 
-fn check_tree(depth: u32, width: usize) -> Result<(), OtError> {
-    if !(1..=24).contains(&depth) {
-        return Err(OtError::Shape {
-            what: "tree depth (1 to 24)",
-            expected: 24,
-            got: depth as usize,
+/// Refuses more than [`MAX_COUNT`] OTs a call.
+pub(crate) fn check_count(what: &'static str, got: u64) -> Result<(), OtError> {
+    if got > MAX_COUNT {
+        return Err(OtError::TooMany {
+            what,
+            limit: MAX_COUNT,
+            got,
         });
     }
-    check_width(width, width)
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_makes_two_to_the_32_ots_at_most() {
+        assert!(check_count("random OTs", 1 << 32).is_ok());
+        let refused = check_count("random OTs", (1 << 32) + 1);
+        assert!(matches!(
+            refused,
+            Err(OtError::TooMany {
+                got: 0x1_0000_0001,
+                ..
+            })
+        ));
+    }
 }

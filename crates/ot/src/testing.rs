@@ -7,7 +7,7 @@ use volvelle_net::{Channel, Role};
 use volvelle_prim::{Block, Prg};
 
 use crate::engine::{CotReceiver, CotSender, Supply};
-use crate::{Ot, OtConfig, OtError};
+use crate::{Ot, OtConfig, OtError, convert, softspoken};
 
 struct IdealSender {
     delta: Block,
@@ -102,4 +102,26 @@ pub fn ideal_pair(seed: u64) -> (Ot, Ot) {
 /// As [`Ot::setup`].
 pub fn setup_seeded(ch: &mut Channel, config: OtConfig, seed: u64) -> Result<Ot, OtError> {
     Ot::setup_from(ch, config, Prg::from_seed(Block(seed.into())))
+}
+
+/// Kernels that work on secrets, for measuring whether their time tells.
+pub mod kernels {
+    use super::{Block, convert, softspoken};
+
+    /// SoftSpoken: a punctured tree moved by its secret point.
+    #[must_use]
+    pub fn permuted(tree: &[Block], point: u32) -> Vec<Block> {
+        softspoken::permuted(tree, point).to_vec()
+    }
+
+    /// SoftSpoken: a correction added where a bit of Δ is 1.
+    pub fn correct(plane: &mut [Block], correction: &[Block], bit: u8) {
+        softspoken::correct(plane, correction, bit);
+    }
+
+    /// Chosen OT: the message of a choice.
+    #[must_use]
+    pub fn open_chosen(masked: [Block; 2], choice: u8, pad: Block) -> Block {
+        convert::open_chosen(masked, choice, pad)
+    }
 }

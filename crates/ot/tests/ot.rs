@@ -91,22 +91,14 @@ fn every_parameter_set_works() {
 fn softspoken_with_every_piece_size() {
     for piece in Piece::ALL {
         // Over a chunk, and a part of one.
-        both_directions(
-            20_000,
-            1,
-            OtConfig {
-                engine: Engine::SoftSpoken(piece),
-            },
-        );
+        both_directions(20_000, 1, OtConfig::new(Engine::SoftSpoken(piece)));
     }
 }
 
 #[test]
 fn softspoken_sends_what_the_formula_says() {
     for piece in Piece::ALL {
-        let config = OtConfig {
-            engine: Engine::SoftSpoken(piece),
-        };
+        let config = OtConfig::new(Engine::SoftSpoken(piece));
         let (bits, _) = run_pair(
             |ch| {
                 let mut ot = Ot::setup(ch, config).unwrap();

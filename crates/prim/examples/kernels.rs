@@ -8,9 +8,11 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use volvelle_prim::convolute::ExpandConvolute;
 use volvelle_prim::ggm::{self, Leaf, TREES};
 use volvelle_prim::hash::{Tccr, ccr};
 use volvelle_prim::lpn::LocalLinearCode;
+use volvelle_prim::quasicyclic::QuasiCyclic;
 use volvelle_prim::{Backend, Block, Lines, Prg, fold, select, transpose};
 
 /// Median of nine timings of `work`, which handles `items`.
@@ -32,6 +34,7 @@ fn main() {
     aes();
     trees();
     lpn();
+    dual();
     bits();
 }
 
@@ -117,6 +120,43 @@ fn lpn() {
             4 << 16,
             || {
                 (0..4).for_each(|i| code.encode_four(i << 14, &secrets, &mut out));
+            },
+        );
+    }
+}
+
+/// The maps of dual LPN; an output of expand-convolute costs both convolution passes and the gathers.
+fn dual() {
+    let mut out = Lines::zeros(1 << 18);
+    for log in [18, 20, 22] {
+        let rows = 1 << log;
+        let code = ExpandConvolute::new(Block(1), log);
+        let mut table = Lines::zeros(4 * rows);
+        Prg::from_seed(Block(2)).fill_blocks(&mut table);
+        time(
+            &format!("convolution of four times 2^{log}, a pass"),
+            4 * rows,
+            || {
+                code.absorb(&mut table, 0);
+            },
+        );
+        time(
+            &format!("expansion of four times 2^{log}, an output"),
+            4 << 18,
+            || {
+                (0..4).for_each(|i| code.expand(i << 16, &table, &mut out));
+            },
+        );
+    }
+    for log in [18, 20, 22] {
+        let code = QuasiCyclic::new(Block(1), log);
+        let mut entries = Lines::zeros(1 << log);
+        Prg::from_seed(Block(2)).fill_blocks(&mut entries);
+        time(
+            &format!("quasi-cyclic product of 2^{log}, an output"),
+            1 << log,
+            || {
+                code.multiply(&mut entries);
             },
         );
     }

@@ -10,9 +10,12 @@
 //! | [`prg`] | AES-CTR pseudorandom generator, OS entropy |
 //! | [`bits`], [`pack`] | packed bit vectors; `l`-bit words as a contiguous bit stream |
 //! | [`transpose`] | 128-row bit transpose |
+//! | [`gf128`] | GF(2^128): products and linear hashes of consistency checks |
 //! | [`ggm`] | half-tree correlated GGM trees, full and punctured, many at once |
 //! | [`pprf`] | punctured PRF from plain GGM trees |
 //! | [`lpn`] | the local-linear code of primal LPN |
+//! | [`convolute`] | an expand-convolute code, one map of dual LPN |
+//! | [`quasicyclic`] | a quasi-cyclic code, the other map of dual LPN |
 //! | [`select`] | sums of the table entries that a bit vector selects |
 //! | [`fold`] | sums of rotated (or XOR-permuted) rows, for secret-shared rotation |
 //!
@@ -20,10 +23,13 @@
 //! twin and a test that the two agree. The environment variable `VOLVELLE_SIMD` (`vaes`, `aesni`,
 //! `portable`) forces a slower path than the machine offers.
 
+mod additive;
 pub mod aes;
 pub mod bits;
 mod block;
+pub mod convolute;
 pub mod fold;
+pub mod gf128;
 pub mod ggm;
 pub mod hash;
 mod lines;
@@ -31,6 +37,7 @@ pub mod lpn;
 pub mod pack;
 pub mod pprf;
 pub mod prg;
+pub mod quasicyclic;
 pub mod select;
 mod simd;
 pub mod transpose;

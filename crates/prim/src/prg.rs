@@ -37,6 +37,12 @@ impl Prg {
         prg
     }
 
+    /// A generator of its own, seeded from this one.
+    #[must_use]
+    pub fn fork(&mut self) -> Self {
+        Self::from_seed(self.next_block())
+    }
+
     /// Overwrites `out` with the next blocks.
     pub fn fill_blocks(&mut self, out: &mut [Block]) {
         struct Ctr<'a>(&'a mut [Block], u64);

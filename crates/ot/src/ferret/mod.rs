@@ -1,6 +1,6 @@
 //! Ferret: silent correlated OT from primal LPN.
 //!
-//! Source: Yang, Weng, Lan, Zhang, Wang, CCS 2020, Figures 5 and 7 (semi-honest), with the half-tree
+//! Source: Yang, Weng, Lan, Zhang, Wang, CCS 2020, Figures 5 and 7, with the half-tree
 //! single-point COT of Guo et al., EUROCRYPT 2023. Parameters: [`Set`].
 //!
 //! An iteration consumes `k + t·d` COTs: `k` of them are the LPN secret, the others make `t` punctured
@@ -20,6 +20,9 @@
 //! q = leaf ⊕ A·secret                        q ⊕ x·Δ = leaf' ⊕ A·secret'
 //! ```
 //! Bits: `128·t·(d − 1)` an iteration and instance, sender to receiver; no other message.
+//!
+//! **Malicious security.** An iteration begins with the exchange and the check of all its trees
+//! (`crate::trees::checked`, 128 COTs more); its outputs are then made on demand as above, from trees grown again.
 
 mod params;
 
@@ -28,16 +31,31 @@ use std::sync::Arc;
 use volvelle_net::Channel;
 use volvelle_prim::ggm::{self, Leaf, TREES};
 use volvelle_prim::lpn::LocalLinearCode;
-use volvelle_prim::{Block, Lines};
+use volvelle_prim::{Block, Lines, Prg};
 use zeroize::{Zeroize, Zeroizing};
 
 pub use params::Set;
 
 use crate::engine::{CotReceiver, CotSender, Supply};
-use crate::{OtError, trees};
+use crate::trees::checked::{Planted, Punctured};
+use crate::{OtError, Security, trees};
 
 /// What the two parties do differently: leaves of the next trees, choices marked in bit 0.
 pub(crate) trait Half: Send {
+    /// All trees of an iteration, exchanged and checked.
+    type Checked: Send;
+
+    /// Exchanges and checks all trees of an iteration.
+    fn exchange(
+        &self,
+        ch: &mut Channel,
+        cots: &[Block],
+        depth: u32,
+        prg: &mut Prg,
+    ) -> Result<Self::Checked, OtError>;
+
+    /// [`Self::leaves`] of a group of checked trees.
+    fn grow(checked: &Self::Checked, group: usize, nodes: &mut [Block]);
     fn leaves(
         &self,
         ch: &mut Channel,
@@ -48,9 +66,25 @@ pub(crate) trait Half: Send {
 }
 
 /// The sender's half, holding Δ.
-pub(crate) struct SenderHalf(Zeroizing<Block>);
+pub(crate) struct SenderHalf(pub(crate) Zeroizing<Block>);
 
 impl Half for SenderHalf {
+    type Checked = Planted;
+
+    fn exchange(
+        &self,
+        ch: &mut Channel,
+        cots: &[Block],
+        depth: u32,
+        prg: &mut Prg,
+    ) -> Result<Planted, OtError> {
+        Planted::send(ch, *self.0, cots, depth, prg)
+    }
+
+    fn grow(checked: &Planted, group: usize, nodes: &mut [Block]) {
+        checked.grow(group, nodes);
+        ggm::mark_choices(nodes, None);
+    }
     fn leaves(
         &self,
         ch: &mut Channel,
@@ -69,6 +103,22 @@ impl Half for SenderHalf {
 pub(crate) struct ReceiverHalf;
 
 impl Half for ReceiverHalf {
+    type Checked = Punctured;
+
+    fn exchange(
+        &self,
+        ch: &mut Channel,
+        cots: &[Block],
+        depth: u32,
+        prg: &mut Prg,
+    ) -> Result<Punctured, OtError> {
+        Punctured::receive(ch, cots, depth, prg)
+    }
+
+    fn grow(checked: &Punctured, group: usize, nodes: &mut [Block]) {
+        let points = checked.grow(group, Leaf::Correlated, nodes);
+        ggm::mark_choices(nodes, Some(&points));
+    }
     fn leaves(
         &self,
         ch: &mut Channel,
@@ -82,9 +132,18 @@ impl Half for ReceiverHalf {
     }
 }
 
+/// What malicious security needs.
+struct Checks<T> {
+    prg: Prg,
+    /// The trees of this iteration, once they are checked.
+    trees: Option<T>,
+}
+
 /// The state of an iteration, the same at both ends.
-pub(crate) struct Ferret<H> {
+pub(crate) struct Ferret<H: Half> {
     half: H,
+    /// In malicious security.
+    checks: Option<Checks<H::Checked>>,
     set: Set,
     code: Arc<LocalLinearCode>,
     /// The LPN secrets, entry `j` of instance `s` at `instances·j + s`.
@@ -103,9 +162,15 @@ pub(crate) struct Ferret<H> {
 }
 
 impl<H: Half> Ferret<H> {
-    fn new(half: H, set: Set, code: Arc<LocalLinearCode>, seed: Zeroizing<Vec<Block>>) -> Self {
+    fn new(
+        half: H,
+        (set, code): (Set, Arc<LocalLinearCode>),
+        seed: Zeroizing<Vec<Block>>,
+        checks: Option<Prg>,
+    ) -> Self {
         let mut ferret = Self {
             half,
+            checks: checks.map(|prg| Checks { prg, trees: None }),
             set,
             code,
             secrets: Lines::zeros(set.instances() << set.log_secret()),
@@ -121,30 +186,57 @@ impl<H: Half> Ferret<H> {
         ferret
     }
 
+    const fn security(&self) -> Security {
+        if self.checks.is_some() {
+            Security::Malicious
+        } else {
+            Security::SemiHonest
+        }
+    }
+
     /// Starts an iteration from the seed made by the last.
     fn begin(&mut self) {
-        debug_assert_eq!(self.next_seed.len(), self.set.seed());
+        debug_assert_eq!(self.next_seed.len(), self.set.seed_with(self.security()));
         let (secrets, tree_cots) = self.next_seed.split_at(self.secrets.len());
         self.secrets.copy_from_slice(secrets);
         self.tree_cots.zeroize();
         self.tree_cots.extend_from_slice(tree_cots);
         self.next_seed.zeroize();
         self.trees_done = 0;
+        if let Some(checks) = &mut self.checks {
+            checks.trees = None;
+        }
+    }
+
+    /// Leaves of the next `lanes` trees, into the group.
+    fn next_leaves(&mut self, ch: &mut Channel, lanes: usize) -> Result<(), OtError> {
+        let (depth, done) = (self.set.depth(), self.trees_done * self.set.instances());
+        let Some(checks) = &mut self.checks else {
+            let cots = &self.tree_cots[done * depth as usize..][..lanes * depth as usize];
+            return self.half.leaves(ch, cots, (depth, lanes), &mut self.group);
+        };
+        let trees = match checks.trees.take() {
+            Some(trees) => trees,
+            None => self
+                .half
+                .exchange(ch, &self.tree_cots, depth, &mut checks.prg)?,
+        };
+        H::grow(&trees, done / TREES, &mut self.group);
+        checks.trees = Some(trees);
+        Ok(())
     }
 
     /// Expands the next group of eight trees; towards the end of an iteration its outputs are the next
     /// seed and not handed out.
     fn next_group(&mut self, ch: &mut Channel) -> Result<(), OtError> {
         let (set, depth, instances) = (self.set, self.set.depth(), self.set.instances());
+        let handed_out = set.handed_out_with(self.security());
         if self.trees_done == set.trees() {
             self.begin();
         }
         let trees = (TREES / instances).min(set.trees() - self.trees_done);
         let lanes = trees * instances;
-        let cots = &self.tree_cots[self.trees_done * instances * depth as usize..]
-            [..lanes * depth as usize];
-        self.half
-            .leaves(ch, cots, (depth, lanes), &mut self.group)?;
+        self.next_leaves(ch, lanes)?;
         if lanes < TREES {
             drop_absent_lanes(&mut self.group, lanes);
         }
@@ -157,7 +249,7 @@ impl<H: Half> Ferret<H> {
         }
         self.trees_done += trees;
         self.made += outputs.len() as u64;
-        let past = ((self.trees_done * instances) << depth).saturating_sub(set.handed_out());
+        let past = ((self.trees_done * instances) << depth).saturating_sub(handed_out);
         let keep = outputs.len() - past.min(outputs.len());
         self.next_seed.extend_from_slice(&outputs[keep..]);
         (self.used, self.end) = (0, keep);
@@ -180,11 +272,12 @@ impl<H: Half> Ferret<H> {
     }
 
     fn supply(&self) -> Supply {
-        let handed_out = self.set.handed_out() as f64;
+        let security = self.security();
+        let handed_out = self.set.handed_out_with(security) as f64;
         Supply {
             made: self.made,
             overhead: self.set.made() as f64 / handed_out,
-            bits_per_cot: self.set.bits() as f64 / handed_out,
+            bits_per_cot: self.set.bits_with(security) as f64 / handed_out,
         }
     }
 }
@@ -225,31 +318,35 @@ pub(crate) fn code(set: Set, matrix_seed: Block) -> Arc<LocalLinearCode> {
     Arc::new(LocalLinearCode::new(matrix_seed, set.log_secret()))
 }
 
-/// Sender's end, seeded by `source`.
+/// Sender's end, seeded by `source`; with `checks`, whose randomness that is, in malicious security.
 pub(crate) fn sender(
     ch: &mut Channel,
     source: &mut dyn CotSender,
-    set: Set,
-    code: Arc<LocalLinearCode>,
+    (set, code): (Set, Arc<LocalLinearCode>),
+    checks: Option<Prg>,
 ) -> Result<Ferret<SenderHalf>, OtError> {
-    let mut seed = Zeroizing::new(vec![Block::ZERO; set.seed()]);
+    let mut seed = Zeroizing::new(vec![Block::ZERO; seed_len(set, &checks)]);
     source.extend(ch, &mut seed)?;
-    Ok(Ferret::new(
-        SenderHalf(Zeroizing::new(source.delta())),
-        set,
-        code,
-        seed,
-    ))
+    let half = SenderHalf(Zeroizing::new(source.delta()));
+    Ok(Ferret::new(half, (set, code), seed, checks))
 }
 
-/// Receiver's end, seeded by `source`.
+/// Receiver's end, likewise.
 pub(crate) fn receiver(
     ch: &mut Channel,
     source: &mut dyn CotReceiver,
-    set: Set,
-    code: Arc<LocalLinearCode>,
+    (set, code): (Set, Arc<LocalLinearCode>),
+    checks: Option<Prg>,
 ) -> Result<Ferret<ReceiverHalf>, OtError> {
-    let mut seed = Zeroizing::new(vec![Block::ZERO; set.seed()]);
+    let mut seed = Zeroizing::new(vec![Block::ZERO; seed_len(set, &checks)]);
     source.extend(ch, &mut seed)?;
-    Ok(Ferret::new(ReceiverHalf, set, code, seed))
+    Ok(Ferret::new(ReceiverHalf, (set, code), seed, checks))
+}
+
+fn seed_len(set: Set, checks: &Option<Prg>) -> usize {
+    set.seed_with(if checks.is_some() {
+        Security::Malicious
+    } else {
+        Security::SemiHonest
+    })
 }

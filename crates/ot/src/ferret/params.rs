@@ -5,6 +5,9 @@
 //! regular noise (Briaud–Øygarden, EUROCRYPT 2023, and Liu–Wang–Yang–Yu, EUROCRYPT 2024, which
 //! revised the sets of the Ferret paper, Yang et al., CCS 2020).
 
+use crate::Security;
+use crate::trees::checked::{CHECK_BITS, CHECK_COTS};
+
 /// One of the four parameter sets, named by `log2` of the LPN secret's length `k`.
 ///
 /// Larger sets cost fewer bits a COT; smaller ones start sooner and stay in a smaller cache. Both
@@ -86,6 +89,35 @@ impl Set {
     #[must_use]
     pub const fn bits(self) -> u64 {
         (self.instances() * self.trees()) as u64 * (self.depth() as u64 - 1) * 128
+    }
+
+    /// COTs an iteration consumes, those of its check included.
+    #[must_use]
+    pub const fn seed_with(self, security: Security) -> usize {
+        self.seed()
+            + if security.is_malicious() {
+                CHECK_COTS
+            } else {
+                0
+            }
+    }
+
+    /// COTs an iteration hands out.
+    #[must_use]
+    pub const fn handed_out_with(self, security: Security) -> usize {
+        self.made() - self.seed_with(security)
+    }
+
+    /// Bits an iteration sends, both parties together: with checks every tree has a message of level 1.
+    #[must_use]
+    pub const fn bits_with(self, security: Security) -> u64 {
+        let level_1 = (self.instances() * self.trees()) as u64 * 128;
+        self.bits()
+            + if security.is_malicious() {
+                level_1 + CHECK_BITS
+            } else {
+                0
+            }
     }
 
     /// The set that serves a demand of `cots` COTs in one direction: the smallest where starting dominates,

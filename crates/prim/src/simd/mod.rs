@@ -6,6 +6,7 @@
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod aesni;
+pub(crate) mod clmul;
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod vaes;

@@ -10,7 +10,10 @@
 //! tree with level-1 nodes q_1, q_1 ⊕ Δ
 //! c_i = (sum of left nodes of level i) ⊕ q_i  ──▶    sum of side b_i = c_i ⊕ r_i   (i = 2 … d)
 //! ```
-//! Bits: 128·(d − 1) a tree, sender to receiver; 1 message a group of up to eight trees; 1 round.
+//! Bits: 128·(d − 1) a tree, sender to receiver; 1 message a group of up to eight trees; 1 round. In malicious
+//! security: [`checked`].
+
+pub(crate) mod checked;
 
 use volvelle_net::{Channel, Label};
 use volvelle_prim::Block;

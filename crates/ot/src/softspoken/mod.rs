@@ -1,7 +1,8 @@
 //! SoftSpoken OT extension: correlated OTs from 128 base OTs with symmetric cryptography only.
 //!
-//! Source: Roy, "SoftSpokenOT", CRYPTO 2022, §3 and §4 (semi-honest, repetition code). Assumes a PRG and
-//! the correlation robustness of the trees' hash. For `k = 1` it is IKNP (CRYPTO 2003).
+//! Source: Roy, "SoftSpokenOT", CRYPTO 2022, §3 and §4 (repetition code). Assumes a PRG and the correlation
+//! robustness of the trees' hash. For `k = 1` it is IKNP (CRYPTO 2003). Semi-honest, or with the consistency
+//! checks of `check` against parties that cheat.
 //!
 //! Δ is cut into `128/k` pieces of `k` bits. For a piece the receiver knows the `2^k` leaves of a tree,
 //! the sender all but leaf Δ_g. With `G` a PRG, every leaf stretched to as many bits as there are OTs:
@@ -15,17 +16,22 @@
 //! The planes `(g, b)` are the 128 columns of the COT matrix; transposed, row `i` is `q_i = t_i ⊕ x_i·Δ`.
 //! Bit 0 of Δ is 1 and carries the choice: plane 0 is `x` at the receiver and zero at the sender.
 //!
-//! Bits: `128/k − 1` a COT, from the receiver, one message a chunk of [`CHUNK`]; set-up `128·256` once, in
-//! one message. Computing: about `2^k/k` AES a COT.
+//! Bits: `128/k − 1` a COT, from the receiver, one message a chunk of 8192; set-up `128·256` once, in
+//! one message. Computing: about `2^k/k` AES a COT. With checks: see `check` for the bits; a chunk hands out 128
+//! COTs less.
+
+mod check;
 
 use volvelle_net::{Channel, Label};
 use volvelle_prim::transpose::transpose_columns;
 use volvelle_prim::{Block, Prg, pprf};
 use zeroize::Zeroizing;
 
-use crate::OtError;
+use check::Rows;
+
 use crate::base::COUNT;
 use crate::engine::{CotReceiver, CotSender, Supply};
+use crate::{OtError, Security};
 
 /// COTs a message; an agreement constant.
 const CHUNK: usize = 8192;
@@ -71,10 +77,42 @@ impl Piece {
         1 << self.bits()
     }
 
-    /// Bits a COT.
+    /// Bits a COT, semi-honest.
     #[must_use]
     pub const fn bits_per_cot(self) -> u64 {
         self.pieces() as u64 - 1
+    }
+
+    /// Bits of the set-up of one direction, base OTs excluded.
+    #[must_use]
+    pub const fn setup_bits(self, security: Security) -> u64 {
+        let check = if security.is_malicious() {
+            check::tree_bits(self)
+        } else {
+            0
+        };
+        256 * COUNT as u64 + check
+    }
+
+    /// Bits of a chunk.
+    #[must_use]
+    pub const fn chunk_bits(self, security: Security) -> u64 {
+        let check = if security.is_malicious() {
+            check::CHUNK_BITS
+        } else {
+            0
+        };
+        CHUNK as u64 * self.bits_per_cot() + check
+    }
+
+    /// COTs that a chunk hands out.
+    #[must_use]
+    pub const fn chunk_cots(security: Security) -> usize {
+        if security.is_malicious() {
+            CHUNK - check::SACRIFICED
+        } else {
+            CHUNK
+        }
     }
 }
 
@@ -97,14 +135,24 @@ pub(crate) fn base_choices(piece: Piece, delta: Block) -> Block {
 }
 
 /// Buffered rows of the last chunk.
-#[derive(Default)]
 struct Ready {
     rows: Zeroizing<Vec<Block>>,
+    /// Rows of a chunk that are handed out.
+    handed_out: usize,
     used: usize,
     made: u64,
 }
 
 impl Ready {
+    fn new(security: Security) -> Self {
+        let handed_out = Piece::chunk_cots(security);
+        Self {
+            rows: Zeroizing::default(),
+            handed_out,
+            used: 0,
+            made: 0,
+        }
+    }
     /// Fills `out` from the buffer; `refill` overwrites the 128 planes when it is empty.
     fn drain(
         &mut self,
@@ -117,6 +165,9 @@ impl Ready {
                 refill(&mut planes)?;
                 self.rows.resize(CHUNK, Block::ZERO);
                 transpose_columns(&planes, &mut self.rows);
+                if self.handed_out < CHUNK {
+                    check::drop_masks(&mut self.rows);
+                }
                 self.used = 0;
                 self.made += CHUNK as u64;
             }
@@ -129,11 +180,12 @@ impl Ready {
         Ok(())
     }
 
-    fn supply(&self, piece: Piece) -> Supply {
+    fn supply(&self, piece: Piece, security: Security) -> Supply {
+        let handed_out = self.handed_out as f64;
         Supply {
             made: self.made,
-            overhead: 1.0,
-            bits_per_cot: piece.bits_per_cot() as f64,
+            overhead: CHUNK as f64 / handed_out,
+            bits_per_cot: piece.chunk_bits(security) as f64 / handed_out,
         }
     }
 }
@@ -147,6 +199,15 @@ fn add_leaf(y: usize, stretch: &[Block], planes: &mut [Block]) {
     }
 }
 
+/// The security that a session with or without checks of rows has.
+const fn security(rows: &Option<Rows>) -> Security {
+    if rows.is_some() {
+        Security::Malicious
+    } else {
+        Security::SemiHonest
+    }
+}
+
 /// COT sender, base-OT receiver.
 pub(crate) struct SoftSpokenSender {
     piece: Piece,
@@ -154,13 +215,15 @@ pub(crate) struct SoftSpokenSender {
     /// Leaves `s'_1 …` of every piece; `s'_0` would be the unknown one.
     leaves: Vec<Prg>,
     ready: Ready,
+    /// In malicious security.
+    rows: Option<Rows>,
 }
 
 impl SoftSpokenSender {
     /// Receives the trees; `keys` are those that [`base_choices`] picked.
     pub(crate) fn new(
         ch: &mut Channel,
-        piece: Piece,
+        (piece, security): (Piece, Security),
         delta: Block,
         keys: &[Block],
     ) -> Result<Self, OtError> {
@@ -179,7 +242,11 @@ impl SoftSpokenSender {
         let k = piece.bits();
         let point = |g: usize| (delta.0 >> (g * k as usize)) as u32 & ((1 << k) - 1);
         let points: Zeroizing<Vec<u32>> = Zeroizing::new((0..piece.pieces()).map(point).collect());
-        let trees = pprf::reconstruct(&points, &known, k);
+        let mut trees = pprf::reconstruct(&points, &known, k);
+        let rows = match security {
+            Security::SemiHonest => None,
+            Security::Malicious => Some(check::check_trees(ch, piece, &points, &mut trees)?),
+        };
         let mut leaves = Vec::with_capacity(piece.pieces() * (piece.leaves() - 1));
         for (tree, &point) in trees.chunks_exact(piece.leaves()).zip(points.iter()) {
             let moved = permuted(tree, point);
@@ -189,13 +256,21 @@ impl SoftSpokenSender {
             piece,
             delta: Zeroizing::new(delta),
             leaves,
-            ready: Ready::default(),
+            ready: Ready::new(security),
+            rows,
         })
     }
 }
 
+/// Adds the correction if the secret `bit` of Δ is 1, in time and addresses independent of it.
+pub(crate) fn correct(plane: &mut [Block], correction: &[Block], bit: u8) {
+    for (w, c) in plane.iter_mut().zip(correction) {
+        *w ^= c.keep_if(bit);
+    }
+}
+
 /// `out[d] = tree[point ⊕ d]`, in time and addresses independent of `point`.
-fn permuted(tree: &[Block], point: u32) -> Zeroizing<Vec<Block>> {
+pub(crate) fn permuted(tree: &[Block], point: u32) -> Zeroizing<Vec<Block>> {
     let mut out = Zeroizing::new(tree.to_vec());
     for bit in 0..tree.len().trailing_zeros() {
         let swap = (point >> bit & 1) as u8;
@@ -222,6 +297,7 @@ impl CotSender for SoftSpokenSender {
             delta,
             leaves,
             ready,
+            rows,
         } = self;
         let k = piece.bits() as usize;
         ready.drain(out, |planes| {
@@ -241,18 +317,19 @@ impl CotSender for SoftSpokenSender {
                 for (j, plane) in planes.chunks_exact_mut(PLANE).enumerate().skip(k) {
                     let correction = &corrections[(j / k - 1) * PLANE..][..PLANE];
                     let bit = (delta.0 >> j & 1) as u8;
-                    for (w, c) in plane.iter_mut().zip(correction) {
-                        *w ^= c.keep_if(bit);
-                    }
+                    correct(plane, correction, bit);
                 }
                 planes[..PLANE].fill(Block::ZERO);
-                Ok(())
+                match rows {
+                    Some(rows) => rows.check(ch, **delta, &corrections, planes),
+                    None => Ok(()),
+                }
             })
         })
     }
 
     fn supply(&self) -> Supply {
-        self.ready.supply(self.piece)
+        self.ready.supply(self.piece, security(&self.rows))
     }
 }
 
@@ -262,6 +339,8 @@ pub(crate) struct SoftSpokenReceiver {
     /// All leaves of every piece.
     leaves: Vec<Prg>,
     ready: Ready,
+    /// In malicious security.
+    rows: Option<Rows>,
 }
 
 impl SoftSpokenReceiver {
@@ -269,25 +348,30 @@ impl SoftSpokenReceiver {
     /// every base OT.
     pub(crate) fn new(
         ch: &mut Channel,
-        piece: Piece,
+        (piece, security): (Piece, Security),
         keys: &[[Block; 2]],
         prg: &mut Prg,
     ) -> Result<Self, OtError> {
         debug_assert_eq!(keys.len(), COUNT);
         let mut roots = Zeroizing::new(vec![Block::ZERO; piece.pieces()]);
         prg.fill_blocks(&mut roots);
-        let (leaves, sums) = pprf::expand(&roots, piece.bits());
+        let (mut leaves, sums) = pprf::expand(&roots, piece.bits());
         let masked: Vec<Block> = sums
             .iter()
             .zip(keys)
             .flat_map(|(sum, key)| [sum[0] ^ key[0], sum[1] ^ key[1]])
             .collect();
         ch.send(SEEDS, Block::as_bytes(&masked))?;
+        let rows = match security {
+            Security::SemiHonest => None,
+            Security::Malicious => Some(check::prove_trees(ch, piece, &mut leaves)?),
+        };
         let leaves = leaves.iter().map(|&seed| Prg::from_seed(seed)).collect();
         Ok(Self {
             piece,
             leaves,
-            ready: Ready::default(),
+            ready: Ready::new(security),
+            rows,
         })
     }
 }
@@ -298,6 +382,7 @@ impl CotReceiver for SoftSpokenReceiver {
             piece,
             leaves,
             ready,
+            rows,
         } = self;
         let k = piece.bits() as usize;
         ready.drain(out, |planes| {
@@ -322,17 +407,19 @@ impl CotReceiver for SoftSpokenReceiver {
                         corrections.extend(sum.iter().zip(choices.iter()).map(|(&u, &x)| u ^ x));
                     }
                 }
+                planes[..PLANE].copy_from_slice(&*choices);
                 if !corrections.is_empty() {
                     ch.send(CORRECTION, Block::as_bytes(&corrections))?;
-                    ch.flush()?;
                 }
-                planes[..PLANE].copy_from_slice(&*choices);
-                Ok(())
+                if let Some(rows) = rows {
+                    rows.prove(ch, &corrections, planes)?;
+                }
+                Ok(ch.flush()?)
             })
         })
     }
 
     fn supply(&self) -> Supply {
-        self.ready.supply(self.piece)
+        self.ready.supply(self.piece, security(&self.rows))
     }
 }

@@ -1,0 +1,251 @@
+//! Silent correlated OT from dual LPN ("SOT").
+//!
+//! Source: Boyle, Couteau, Gilboa, Ishai, Kohl, Rindal, Scholl, CCS 2019 (the protocol, and quasi-cyclic codes);
+//! Raghuraman, Rindal, Tanguy, CRYPTO 2023 (expand-convolute codes); half-trees and bootstrapping as in
+//! [`crate::ferret`]. Parameters: [`Set`].
+//!
+//! An iteration consumes `t·d` COTs. They make `t` punctured trees whose leaves are shares of a regular noise vector of
+//! `2n` entries; a public linear map compresses it to `n` fresh COTs, the last of which seed the next iteration.
+//! Every map has the form `(first half) ⊕ M·(second half)`:
+//!
+//! ```text
+//! sender                                     receiver
+//! t/2 half-trees under Δ   ──c_2 … c_d──▶    t/2 punctured half-trees          second half of the noise: e
+//! table = the map's share of M·e             table' likewise                   local
+//! t/2 half-trees under Δ   ──c_2 … c_d──▶    t/2 punctured half-trees          first half, eight trees at a time
+//! q = leaf ⊕ (M·e)_i                         q ⊕ x·Δ = leaf' ⊕ (M·e)'_i
+//! ```
+//! Bits: `128·t·(d − 1)` an iteration and instance, sender to receiver; no other message. The map is linear over GF(2),
+//! so bit 0 stays the choice: it is 0 in every leaf of the sender's and the noise in the receiver's.
+//!
+//! **Streaming.** An iteration begins with the second half as a whole; then trees of the first half are expanded eight at a
+//! time, on demand. Memory: the table, [`Set::memory`], and one group of trees.
+//!
+//! **Instances.** Four instances of the expand-convolute code share the public map, as in Ferret.
+
+mod params;
+
+use std::sync::Arc;
+
+use volvelle_net::Channel;
+use volvelle_prim::convolute::ExpandConvolute;
+use volvelle_prim::ggm::TREES;
+use volvelle_prim::quasicyclic::QuasiCyclic;
+use volvelle_prim::{Block, Lines};
+use zeroize::{Zeroize, Zeroizing};
+
+pub use params::{Code, Set, Size};
+
+use crate::OtError;
+use crate::engine::{CotReceiver, CotSender, Supply};
+use crate::ferret::{Half, ReceiverHalf, SenderHalf};
+
+/// The public map of a set; both directions of a session share one.
+pub(crate) enum Map {
+    ExpandConvolute(ExpandConvolute),
+    QuasiCyclic(QuasiCyclic),
+}
+
+impl Map {
+    /// The map of a seed.
+    pub(crate) fn new(set: Set, seed: Block) -> Arc<Self> {
+        let log_rows = set.size.log_rows();
+        Arc::new(match set.code {
+            Code::ExpandConvolute => Self::ExpandConvolute(ExpandConvolute::new(seed, log_rows)),
+            Code::QuasiCyclic => Self::QuasiCyclic(QuasiCyclic::new(seed, log_rows)),
+        })
+    }
+
+    /// Rows `from ..` of the second half have arrived; `table` ends after them.
+    fn absorb(&self, table: &mut [Block], from: usize) {
+        match self {
+            Self::ExpandConvolute(code) => code.absorb(table, from),
+            // Needs them all.
+            Self::QuasiCyclic(_) => {}
+        }
+    }
+
+    /// All rows have.
+    fn finish(&self, table: &mut [Block]) {
+        match self {
+            Self::ExpandConvolute(code) => code.finish(table),
+            Self::QuasiCyclic(code) => code.multiply(table),
+        }
+    }
+
+    /// Adds rows `first_row ..` of `M·e` to the first half's.
+    fn add_rows(&self, first_row: usize, table: &[Block], out: &mut [Block]) {
+        match self {
+            Self::ExpandConvolute(code) => code.expand(first_row as u64, table, out),
+            Self::QuasiCyclic(_) => Block::xor_into(out, &table[first_row..][..out.len()]),
+        }
+    }
+}
+
+/// The COTs of the next eight trees.
+fn next_cots(cots: &[Block], trees_done: usize, depth: u32) -> &[Block] {
+    &cots[trees_done * depth as usize..][..TREES * depth as usize]
+}
+
+/// The state of an iteration, the same at both ends.
+pub(crate) struct Dual<H> {
+    half: H,
+    set: Set,
+    map: Arc<Map>,
+    /// What the second half of the noise has become; empty before the first use.
+    table: Lines,
+    /// COTs of the trees, in the order of use.
+    tree_cots: Zeroizing<Vec<Block>>,
+    /// Seed of the next iteration, as far as made.
+    next_seed: Zeroizing<Vec<Block>>,
+    /// Trees expanded in this iteration, all instances and both halves together.
+    trees_done: usize,
+    /// The last group; `group[used..end]` is not yet handed out.
+    group: Lines,
+    used: usize,
+    end: usize,
+    made: u64,
+}
+
+impl<H: Half> Dual<H> {
+    fn new(half: H, set: Set, map: Arc<Map>, seed: Zeroizing<Vec<Block>>) -> Self {
+        Self {
+            half,
+            set,
+            map,
+            table: Lines::zeros(0),
+            tree_cots: Zeroizing::default(),
+            next_seed: seed,
+            trees_done: set.trees() * set.instances(),
+            group: Lines::zeros(0),
+            used: 0,
+            end: 0,
+            made: 0,
+        }
+    }
+
+    /// Blocks of eight trees.
+    const fn group_len(&self) -> usize {
+        TREES << self.set.depth()
+    }
+
+    /// Starts an iteration from the seed made by the last: the second half of the noise, compressed.
+    fn begin(&mut self, ch: &mut Channel) -> Result<(), OtError> {
+        let (depth, group) = (self.set.depth(), self.group_len());
+        debug_assert_eq!(self.next_seed.len(), self.set.seed());
+        std::mem::swap(&mut self.tree_cots, &mut self.next_seed);
+        self.next_seed.zeroize();
+        self.trees_done = 0;
+        if self.table.is_empty() {
+            self.table = Lines::zeros(self.set.made());
+            self.group = Lines::zeros(group);
+        }
+        for from in (0..self.table.len()).step_by(group) {
+            let cots = next_cots(&self.tree_cots, self.trees_done, depth);
+            let leaves = &mut self.table[from..from + group];
+            self.half.leaves(ch, cots, (depth, TREES), leaves)?;
+            let arrived = &mut self.table[..from + group];
+            self.map.absorb(arrived, from / self.set.instances());
+            self.trees_done += TREES;
+        }
+        self.map.finish(&mut self.table);
+        Ok(())
+    }
+
+    /// Expands the next eight trees; at the end of an iteration their last outputs are the next seed and not
+    /// handed out.
+    fn next_group(&mut self, ch: &mut Channel) -> Result<(), OtError> {
+        let (depth, trees) = (self.set.depth(), self.set.trees() * self.set.instances());
+        if self.trees_done == trees {
+            self.begin(ch)?;
+        }
+        let cots = next_cots(&self.tree_cots, self.trees_done, depth);
+        self.half
+            .leaves(ch, cots, (depth, TREES), &mut self.group)?;
+        let first = (self.trees_done - trees / 2) << depth;
+        self.map
+            .add_rows(first / self.set.instances(), &self.table, &mut self.group);
+        self.trees_done += TREES;
+        self.made += self.group.len() as u64;
+        let keep = self.group.len().min(self.set.handed_out() - first);
+        self.next_seed.extend_from_slice(&self.group[keep..]);
+        (self.used, self.end) = (0, keep);
+        Ok(())
+    }
+
+    fn extend(&mut self, ch: &mut Channel, mut out: &mut [Block]) -> Result<(), OtError> {
+        while !out.is_empty() {
+            if self.used == self.end {
+                ch.span("ot/extend", |ch| self.next_group(ch))?;
+            }
+            let take = out.len().min(self.end - self.used);
+            let (now, later) = out.split_at_mut(take);
+            now.copy_from_slice(&self.group[self.used..self.used + take]);
+            self.used += take;
+            out = later;
+        }
+        Ok(())
+    }
+
+    fn supply(&self) -> Supply {
+        let handed_out = self.set.handed_out() as f64;
+        Supply {
+            made: self.made,
+            overhead: self.set.made() as f64 / handed_out,
+            bits_per_cot: self.set.bits() as f64 / handed_out,
+        }
+    }
+}
+
+impl CotSender for Dual<SenderHalf> {
+    fn delta(&self) -> Block {
+        *self.half.0
+    }
+
+    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
+        Dual::extend(self, ch, out)
+    }
+
+    fn supply(&self) -> Supply {
+        Dual::supply(self)
+    }
+}
+
+impl CotReceiver for Dual<ReceiverHalf> {
+    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
+        Dual::extend(self, ch, out)
+    }
+
+    fn supply(&self) -> Supply {
+        Dual::supply(self)
+    }
+}
+
+/// Sender's end, seeded by `source`.
+pub(crate) fn sender(
+    ch: &mut Channel,
+    source: &mut dyn CotSender,
+    set: Set,
+    map: Arc<Map>,
+) -> Result<Dual<SenderHalf>, OtError> {
+    let mut seed = Zeroizing::new(vec![Block::ZERO; set.seed()]);
+    source.extend(ch, &mut seed)?;
+    Ok(Dual::new(
+        SenderHalf(Zeroizing::new(source.delta())),
+        set,
+        map,
+        seed,
+    ))
+}
+
+/// Receiver's end, seeded by `source`.
+pub(crate) fn receiver(
+    ch: &mut Channel,
+    source: &mut dyn CotReceiver,
+    set: Set,
+    map: Arc<Map>,
+) -> Result<Dual<ReceiverHalf>, OtError> {
+    let mut seed = Zeroizing::new(vec![Block::ZERO; set.seed()]);
+    source.extend(ch, &mut seed)?;
+    Ok(Dual::new(ReceiverHalf, set, map, seed))
+}
