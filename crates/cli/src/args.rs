@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use volvelle_net::Link;
 use volvelle_ot::ferret::Set;
 use volvelle_ot::softspoken::Piece;
-use volvelle_ot::{Engine, OtConfig};
+use volvelle_ot::{BaseOt, Engine, OtConfig, Security, dual};
 
 /// Two parties compute on data that neither shows the other.
 #[derive(Debug, Parser)]
@@ -199,9 +199,60 @@ pub struct BenchArgs {
     /// cache), or the SoftSpoken extension (more bits a piece send less, compute more)
     #[arg(long, value_enum, default_value_t = OtEngine::Ferret)]
     pub engine: OtEngine,
+    /// The public-key OTs that all others grow from
+    #[arg(long, value_enum, default_value_t = OtBase::Ristretto)]
+    pub base: OtBase,
+    /// What the oblivious transfers stand; what is built on them stays semi-honest
+    #[arg(long, value_enum, default_value_t = OtSecurity::SemiHonest)]
+    pub security: OtSecurity,
     /// One line of JSON a case instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+impl BenchArgs {
+    /// The oblivious transfers asked for.
+    pub fn ot_config(&self) -> OtConfig {
+        OtConfig::new(self.engine.engine())
+            .with_base(match self.base {
+                OtBase::Ristretto => BaseOt::Ristretto,
+                OtBase::MlKem => BaseOt::MlKem,
+            })
+            .with_security(match self.security {
+                OtSecurity::SemiHonest => Security::SemiHonest,
+                OtSecurity::Malicious => Security::Malicious,
+            })
+    }
+
+    /// What names the oblivious transfers among a case's parameters.
+    pub fn ot_name(&self) -> String {
+        let mut name = self.engine.engine().to_string();
+        if self.base == OtBase::MlKem {
+            name += ", ml-kem";
+        }
+        if self.security == OtSecurity::Malicious {
+            name += ", malicious";
+        }
+        name
+    }
+}
+
+/// Base OTs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OtBase {
+    /// On Curve25519
+    Ristretto,
+    /// Post-quantum: ML-KEM-768
+    MlKem,
+}
+
+/// What a peer may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OtSecurity {
+    /// Follow the protocol and look at everything
+    SemiHonest,
+    /// Anything; cheating ends the session
+    Malicious,
 }
 
 /// Where the other party of a bench is, if it is not in this process.
@@ -246,8 +297,9 @@ pub enum Transport {
 /// `volvelle bench ot`
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Example:
-  volvelle bench ot --kind cot --engine ferret --count 16777216 --json")]
+Examples:
+  volvelle bench ot --kind cot --engine ferret --count 16777216 --json
+  volvelle bench ot --engine all --json          a line for each engine")]
 pub struct BenchOtArgs {
     /// Correlated OTs, or random OTs (correlated ones hashed)
     #[arg(long, value_enum, default_value_t = OtKind::Cot)]
@@ -290,21 +342,36 @@ pub enum OtEngine {
     /// Pieces of 8 bits
     #[value(name = "softspoken-8")]
     Softspoken8,
+    /// Dual LPN, expand-convolute code, 2^20 outputs
+    #[value(name = "dual-ec20")]
+    DualEc20,
+    /// The same with 2^23 outputs
+    #[value(name = "dual-ec23")]
+    DualEc23,
+    /// Dual LPN, quasi-cyclic code, 2^20 outputs
+    #[value(name = "dual-qc20")]
+    DualQc20,
+    /// All of them, one after the other
+    All,
 }
 
 impl OtEngine {
     /// As the library has it.
-    pub fn config(self) -> OtConfig {
-        let softspoken = |piece| OtConfig::new(Engine::SoftSpoken(piece));
+    fn engine(self) -> Engine {
+        let dual = |code, size| Engine::Dual(dual::Set { code, size });
         match self {
-            Self::Ferret => OtConfig::default(),
-            Self::FerretK16 => OtConfig::ferret(Set::K16),
-            Self::FerretK17 => OtConfig::ferret(Set::K17),
-            Self::FerretK18 => OtConfig::ferret(Set::K18),
-            Self::FerretK19 => OtConfig::ferret(Set::K19),
-            Self::Softspoken2 => softspoken(Piece::Two),
-            Self::Softspoken4 => softspoken(Piece::Four),
-            Self::Softspoken8 => softspoken(Piece::Eight),
+            // `All` is taken apart before it gets here.
+            Self::Ferret | Self::All => OtConfig::default().engine,
+            Self::FerretK16 => Engine::Ferret(Set::K16),
+            Self::FerretK17 => Engine::Ferret(Set::K17),
+            Self::FerretK18 => Engine::Ferret(Set::K18),
+            Self::FerretK19 => Engine::Ferret(Set::K19),
+            Self::Softspoken2 => Engine::SoftSpoken(Piece::Two),
+            Self::Softspoken4 => Engine::SoftSpoken(Piece::Four),
+            Self::Softspoken8 => Engine::SoftSpoken(Piece::Eight),
+            Self::DualEc20 => dual(dual::Code::ExpandConvolute, dual::Size::N20),
+            Self::DualEc23 => dual(dual::Code::ExpandConvolute, dual::Size::N23),
+            Self::DualQc20 => dual(dual::Code::QuasiCyclic, dual::Size::N20),
         }
     }
 }

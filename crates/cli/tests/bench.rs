@@ -81,8 +81,11 @@ fn oblivious_transfers() {
                 "ot --kind {kind} --engine {engine} --count 200000"
             ));
             assert_eq!(report["checked"].as_u64(), Some(200_000));
+            assert!(report["cold_ms"].as_f64().unwrap() > 0.0);
         }
     }
+    let report = bench("ot --kind rot --count 200000 --base ml-kem --security malicious");
+    assert_eq!(report["case"]["engine"], "ferret-k17, ml-kem, malicious");
 }
 
 #[test]

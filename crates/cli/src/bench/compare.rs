@@ -14,6 +14,15 @@ use crate::error::CliError;
 /// # Errors
 /// If a protocol fails or a result is wrong.
 pub fn run(args: &BenchCompareArgs) -> Result<(), CliError> {
+    super::each_engine(&args.bench, |bench| {
+        run_one(&BenchCompareArgs {
+            bench,
+            ..args.clone()
+        })
+    })
+}
+
+fn run_one(args: &BenchCompareArgs) -> Result<(), CliError> {
     let variant = match args.variant {
         CompareVariant::Onehot => Variant::OneHot,
         CompareVariant::Cheetah => Variant::Cheetah,
@@ -24,10 +33,7 @@ pub fn run(args: &BenchCompareArgs) -> Result<(), CliError> {
         ("variant", args.variant.name().into()),
         ("bits", args.bits.into()),
         ("batch", batch.into()),
-        (
-            "engine",
-            args.bench.engine.config().engine.to_string().into(),
-        ),
+        ("engine", args.bench.ot_name().into()),
     ];
     let sizes = split(batch, &args.bench)?;
     let mut lanes = Lanes::new(&args.bench, Some(&args.remote), &parameters)?;

@@ -123,6 +123,15 @@ impl Plan {
 /// # Errors
 /// If a protocol fails or a result is wrong.
 pub fn run(args: &BenchLutArgs) -> Result<(), CliError> {
+    super::each_engine(&args.bench, |bench| {
+        run_one(&BenchLutArgs {
+            bench,
+            ..args.clone()
+        })
+    })
+}
+
+fn run_one(args: &BenchLutArgs) -> Result<(), CliError> {
     let log_entries = args.entries.ilog2();
     let index = match args.index {
         IndexKind::Arithmetic => Index::Arithmetic,
@@ -146,10 +155,7 @@ pub fn run(args: &BenchLutArgs) -> Result<(), CliError> {
         ("bits", args.bits.into()),
         ("index", index.to_string().into()),
         ("batch", batch.into()),
-        (
-            "engine",
-            args.bench.engine.config().engine.to_string().into(),
-        ),
+        ("engine", args.bench.ot_name().into()),
     ];
     let sizes = split(batch, &args.bench)?;
     let mut lanes = Lanes::new(&args.bench, Some(&args.remote), &parameters)?;

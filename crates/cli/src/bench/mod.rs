@@ -5,16 +5,37 @@ mod lanes;
 pub mod lut;
 pub mod ot;
 
+use clap::ValueEnum;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use self::lanes::Lanes;
-use crate::args::{BenchArgs, RemoteArgs};
+use crate::args::{BenchArgs, OtEngine, RemoteArgs};
 use crate::error::CliError;
 use crate::report::{PerItem, Setup, bytes, peak_mib, print};
 
 /// A case's parameters, in the order in which they are shown.
 type Parameters = Vec<(&'static str, Value)>;
+
+/// Runs a bench with the engine asked for, or with each.
+fn each_engine(
+    bench: &BenchArgs,
+    run: impl Fn(BenchArgs) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    if bench.engine != OtEngine::All {
+        return run(bench.clone());
+    }
+    for &engine in OtEngine::value_variants() {
+        // `ferret` is one of the others under its usual name.
+        if !matches!(engine, OtEngine::All | OtEngine::Ferret) {
+            run(BenchArgs {
+                engine,
+                ..bench.clone()
+            })?;
+        }
+    }
+    Ok(())
+}
 
 /// One measured case: the line of JSON.
 #[derive(Debug, Serialize)]
@@ -25,6 +46,9 @@ struct Case {
     online: PerItem,
     total: PerItem,
     setup: Setup,
+    /// From nothing to the first 10 000 OTs, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cold_ms: Option<f64>,
     checked: u64,
     wrong: u64,
     threads: u32,
@@ -47,6 +71,7 @@ impl Case {
             online,
             total,
             setup: lanes.setup,
+            cold_ms: None,
             checked: 0,
             wrong: 0,
             threads: bench.threads,

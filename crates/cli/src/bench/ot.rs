@@ -1,5 +1,7 @@
 //! `volvelle bench ot`: oblivious transfers, as they are made (correlated) or hashed (random); the client sends.
 
+use std::time::Instant;
+
 use volvelle_net::{Phase, Role};
 use volvelle_ot::CorrelatedBatch;
 use volvelle_prim::Block;
@@ -12,6 +14,9 @@ use crate::report::PerItem;
 
 /// OTs of a lane between two checks; bounds memory.
 const STRETCH: usize = 1 << 20;
+
+/// OTs a lane whose arrival from a cold start is timed; they are checked, but not among those counted.
+const COLD: usize = 10_000;
 
 /// One party's OTs of a stretch; the next stretch overwrites them.
 enum Half {
@@ -67,6 +72,15 @@ impl Half {
 /// # Errors
 /// If a protocol fails or an OT is wrong.
 pub fn run(args: &BenchOtArgs) -> Result<(), CliError> {
+    super::each_engine(&args.bench, |bench| {
+        run_one(&BenchOtArgs {
+            bench,
+            ..args.clone()
+        })
+    })
+}
+
+fn run_one(args: &BenchOtArgs) -> Result<(), CliError> {
     let count = args.count as usize;
     let kind = match args.kind {
         OtKind::Cot => "cot",
@@ -76,15 +90,19 @@ pub fn run(args: &BenchOtArgs) -> Result<(), CliError> {
         ("bench", "ot".into()),
         ("kind", kind.into()),
         ("count", count.into()),
-        (
-            "engine",
-            args.bench.engine.config().engine.to_string().into(),
-        ),
+        ("engine", args.bench.ot_name().into()),
     ];
     let sizes = split(count, &args.bench)?;
     let mut lanes = Lanes::new(&args.bench, None, &parameters)?;
-    let mut measured = Measured::default();
     let mut checks = Vec::new();
+    let cold = lanes.map(|end| Half::new(args.kind, end.ot.role(), COLD));
+    let start = Instant::now();
+    let (cold, _) = lanes.phase(Phase::Preprocessing, cold, |end, half| half.fill(end))?;
+    let cold_ms = lanes.setup.ms + start.elapsed().as_secs_f64() * 1e3;
+    for halves in cold.chunks_exact(2) {
+        checks.push((0, Half::wrong(&halves[0], &halves[1], COLD)));
+    }
+    let mut measured = Measured::default();
     let mut kept = Vec::new();
     let mut kept_sizes = Vec::new();
     for done in (0..sizes.iter().copied().max().unwrap_or(0)).step_by(STRETCH) {
@@ -105,6 +123,7 @@ pub fn run(args: &BenchOtArgs) -> Result<(), CliError> {
 
     let prep = lanes.per_item(&measured, count)?;
     let mut case = Case::new(parameters, &lanes, &args.bench, prep, PerItem::default());
+    case.cold_ms = Some(cold_ms);
     case.connected(&args.bench, None);
     checks
         .into_iter()
