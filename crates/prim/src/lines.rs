@@ -23,12 +23,35 @@ impl Lines {
     /// `len` zero blocks.
     #[must_use]
     pub fn zeros(len: usize) -> Self {
-        Self {
-            lines: vec![Line([Block::ZERO; 4]); len.div_ceil(4)],
-            len,
-        }
+        let mut lines = vec![Line([Block::ZERO; 4]); len.div_ceil(4)];
+        ask_for_huge_pages(&mut lines);
+        Self { lines, len }
     }
 }
+
+/// Asks the system to back large memory with huge pages: random reads then miss the TLB less. It may refuse.
+#[cfg(target_os = "linux")]
+fn ask_for_huge_pages(lines: &mut [Line]) {
+    /// The usual size of a huge page; smaller memory would only waste one.
+    const HUGE: usize = 2 << 20;
+    let memory = lines.as_mut_ptr_range();
+    let start = (memory.start as usize).next_multiple_of(HUGE);
+    let end = memory.end as usize / HUGE * HUGE;
+    if end > start {
+        let offset = start - memory.start as usize;
+        // SAFETY: the range lies within `lines`, which is exclusively borrowed; the advice changes no contents.
+        let _ = unsafe {
+            rustix::mm::madvise(
+                memory.start.byte_add(offset).cast(),
+                end - start,
+                rustix::mm::Advice::LinuxHugepage,
+            )
+        };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ask_for_huge_pages(_: &mut [Line]) {}
 
 impl Deref for Lines {
     type Target = [Block];
