@@ -97,7 +97,7 @@ fn run_one(args: &BenchOtArgs) -> Result<(), CliError> {
     let mut checks = Vec::new();
     let cold = lanes.map(|end| Half::new(args.kind, end.ot.role(), COLD));
     let start = Instant::now();
-    let (cold, _) = lanes.phase(Phase::Preprocessing, cold, |end, half| half.fill(end))?;
+    let (cold, _) = lanes.phase(Phase::Setup, cold, |end, half| half.fill(end))?;
     let cold_ms = lanes.setup.ms + start.elapsed().as_secs_f64() * 1e3;
     for halves in cold.chunks_exact(2) {
         checks.push((0, Half::wrong(&halves[0], &halves[1], COLD)));
