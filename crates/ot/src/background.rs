@@ -16,7 +16,7 @@ use volvelle_prim::Block;
 use zeroize::Zeroizing;
 
 use crate::OtError;
-use crate::engine::{CotReceiver, CotSender, Supply};
+use crate::engine::{CotReceiver, CotSender, CotSource, Supply, hand_out};
 
 /// COTs a batch. Local tuning: both ends may differ.
 const BATCH: usize = 8192;
@@ -24,32 +24,6 @@ const BATCH: usize = 8192;
 const AHEAD: usize = 16;
 
 type Batch = Zeroizing<Vec<Block>>;
-
-/// What makes COTs, in either role.
-trait Source: Send + 'static {
-    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError>;
-    fn supply(&self) -> Supply;
-}
-
-impl Source for Box<dyn CotSender> {
-    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
-        (**self).extend(ch, out)
-    }
-
-    fn supply(&self) -> Supply {
-        (**self).supply()
-    }
-}
-
-impl Source for Box<dyn CotReceiver> {
-    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
-        (**self).extend(ch, out)
-    }
-
-    fn supply(&self) -> Supply {
-        (**self).supply()
-    }
-}
 
 /// The consumer's side of a direction.
 struct Ahead {
@@ -60,7 +34,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    fn new(source: impl Source, channel: Channel) -> Self {
+    fn new(source: impl CotSource + 'static, channel: Channel) -> Self {
         let (queue, batches) = sync_channel(AHEAD);
         let supply = Arc::new(Mutex::new(source.supply()));
         let shared = Arc::clone(&supply);
@@ -83,11 +57,7 @@ impl Ahead {
                     .map_err(|_| OtError::BackgroundEnded)??;
                 self.used = 0;
             }
-            let take = out.len().min(self.current.len() - self.used);
-            let (now, later) = out.split_at_mut(take);
-            now.copy_from_slice(&self.current[self.used..self.used + take]);
-            self.used += take;
-            out = later;
+            out = hand_out(&self.current, &mut self.used, out);
         }
         Ok(())
     }
@@ -98,7 +68,7 @@ impl Ahead {
 }
 
 fn produce(
-    mut source: impl Source,
+    mut source: impl CotSource,
     mut channel: Channel,
     queue: &SyncSender<Result<Batch, OtError>>,
     supply: &Mutex<Supply>,
@@ -135,7 +105,9 @@ impl CotSender for AheadSender {
     fn delta(&self) -> Block {
         *self.delta
     }
+}
 
+impl CotSource for AheadSender {
     fn extend(&mut self, _: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
         self.ahead.extend(out)
     }
@@ -154,7 +126,9 @@ impl AheadReceiver {
     }
 }
 
-impl CotReceiver for AheadReceiver {
+impl CotReceiver for AheadReceiver {}
+
+impl CotSource for AheadReceiver {
     fn extend(&mut self, _: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
         self.0.extend(out)
     }

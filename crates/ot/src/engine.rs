@@ -5,25 +5,47 @@ use volvelle_prim::Block;
 
 use crate::OtError;
 
-/// The sender's end of a source of random correlated OTs under one Δ.
+/// One end of a source of random correlated OTs under one Δ.
 ///
 /// Every source keeps the same convention: bit 0 of Δ is 1, bit 0 of the sender's blocks is 0, so bit 0
 /// of the receiver's block is its choice bit.
-pub(crate) trait CotSender: Send {
-    /// The correlation.
-    fn delta(&self) -> Block;
-    /// The next `out.len()` blocks `q`.
+pub(crate) trait CotSource: Send {
+    /// The next `out.len()` blocks: `q` at the sender, `q ⊕ x·Δ` at the receiver.
     fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError>;
     /// What this source has made and what it costs.
     fn supply(&self) -> Supply;
 }
 
+/// The sender's end.
+pub(crate) trait CotSender: CotSource {
+    /// The correlation.
+    fn delta(&self) -> Block;
+}
+
 /// The receiver's end.
-pub(crate) trait CotReceiver: Send {
-    /// The next `out.len()` blocks `q ⊕ x·Δ`, the random choice `x` in bit 0.
-    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError>;
-    /// What this source has made and what it costs.
-    fn supply(&self) -> Supply;
+pub(crate) trait CotReceiver: CotSource {}
+
+impl<S: CotSource + ?Sized> CotSource for Box<S> {
+    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
+        (**self).extend(ch, out)
+    }
+
+    fn supply(&self) -> Supply {
+        (**self).supply()
+    }
+}
+
+/// Hands out what is ready of `ready[*used..]`; returns what of `out` is still to be filled.
+pub(crate) fn hand_out<'a>(
+    ready: &[Block],
+    used: &mut usize,
+    out: &'a mut [Block],
+) -> &'a mut [Block] {
+    let take = out.len().min(ready.len() - *used);
+    let (now, later) = out.split_at_mut(take);
+    now.copy_from_slice(&ready[*used..*used + take]);
+    *used += take;
+    later
 }
 
 /// Accounting of a source, for amortised figures.

@@ -12,7 +12,7 @@ use crate::agreement::{Security, agree};
 use crate::background::{AheadReceiver, AheadSender};
 use crate::base::{self, BaseOt};
 use crate::dual;
-use crate::engine::{CotReceiver, CotSender, Supply};
+use crate::engine::{CotReceiver, CotSender, CotSource, Supply};
 use crate::ferret::{self, Set};
 use crate::softspoken::{self, Piece, SoftSpokenReceiver, SoftSpokenSender};
 

@@ -6,7 +6,7 @@
 use volvelle_net::{Channel, Role};
 use volvelle_prim::{Block, Prg};
 
-use crate::engine::{CotReceiver, CotSender, Supply};
+use crate::engine::{CotReceiver, CotSender, CotSource, Supply};
 use crate::{Ot, OtConfig, OtError, convert, softspoken};
 
 struct IdealSender {
@@ -30,7 +30,9 @@ impl CotSender for IdealSender {
     fn delta(&self) -> Block {
         self.delta
     }
+}
 
+impl CotSource for IdealSender {
     fn extend(&mut self, _: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
         self.blocks.fill_blocks(out);
         out.iter_mut().for_each(|q| q.0 &= !1);
@@ -42,7 +44,9 @@ impl CotSender for IdealSender {
     }
 }
 
-impl CotReceiver for IdealReceiver {
+impl CotReceiver for IdealReceiver {}
+
+impl CotSource for IdealReceiver {
     fn extend(&mut self, _: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
         self.blocks.fill_blocks(out);
         let mut choices = vec![Block::ZERO; out.len()];

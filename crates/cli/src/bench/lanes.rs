@@ -144,8 +144,11 @@ impl Lanes {
         let n = items.max(1) as f64;
         let readings = self.read();
         // The long-run cost, which tests hold to the meter: a short run may end within an iteration.
-        let bits_per_ot =
-            average(self.ends.iter().map(|end| (end.ot.stats().bits_per_ot, 1.0)));
+        let bits_per_ot = average(
+            self.ends
+                .iter()
+                .map(|end| (end.ot.stats().bits_per_ot, 1.0)),
+        );
         let us = readings
             .iter()
             .zip(&measured.ends)

@@ -37,7 +37,7 @@ use zeroize::{Zeroize, Zeroizing};
 pub use params::{Code, Set, Size};
 
 use crate::OtError;
-use crate::engine::{CotReceiver, CotSender, Supply};
+use crate::engine::{CotReceiver, CotSender, CotSource, Supply, hand_out};
 use crate::ferret::{Half, ReceiverHalf, SenderHalf};
 
 /// The public map of a set; both directions of a session share one.
@@ -172,17 +172,15 @@ impl<H: Half> Dual<H> {
         (self.used, self.end) = (0, keep);
         Ok(())
     }
+}
 
+impl<H: Half> CotSource for Dual<H> {
     fn extend(&mut self, ch: &mut Channel, mut out: &mut [Block]) -> Result<(), OtError> {
         while !out.is_empty() {
             if self.used == self.end {
                 ch.span("ot/extend", |ch| self.next_group(ch))?;
             }
-            let take = out.len().min(self.end - self.used);
-            let (now, later) = out.split_at_mut(take);
-            now.copy_from_slice(&self.group[self.used..self.used + take]);
-            self.used += take;
-            out = later;
+            out = hand_out(&self.group[..self.end], &mut self.used, out);
         }
         Ok(())
     }
@@ -201,25 +199,9 @@ impl CotSender for Dual<SenderHalf> {
     fn delta(&self) -> Block {
         *self.half.0
     }
-
-    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
-        Dual::extend(self, ch, out)
-    }
-
-    fn supply(&self) -> Supply {
-        Dual::supply(self)
-    }
 }
 
-impl CotReceiver for Dual<ReceiverHalf> {
-    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
-        Dual::extend(self, ch, out)
-    }
-
-    fn supply(&self) -> Supply {
-        Dual::supply(self)
-    }
-}
+impl CotReceiver for Dual<ReceiverHalf> {}
 
 /// Sender's end, seeded by `source`.
 pub(crate) fn sender(

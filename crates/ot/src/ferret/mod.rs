@@ -36,7 +36,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 pub use params::Set;
 
-use crate::engine::{CotReceiver, CotSender, Supply};
+use crate::engine::{CotReceiver, CotSender, CotSource, Supply, hand_out};
 use crate::trees::checked::{Planted, Punctured};
 use crate::{OtError, Security, trees};
 
@@ -255,18 +255,23 @@ impl<H: Half> Ferret<H> {
         (self.used, self.end) = (0, keep);
         Ok(())
     }
+}
 
+/// Keeps the blocks of the first `lanes` of every eight, at the start.
+fn drop_absent_lanes(nodes: &mut [Block], lanes: usize) {
+    for j in 0..nodes.len() / TREES {
+        nodes.copy_within(j * TREES..j * TREES + lanes, j * lanes);
+    }
+}
+
+impl<H: Half> CotSource for Ferret<H> {
     fn extend(&mut self, ch: &mut Channel, mut out: &mut [Block]) -> Result<(), OtError> {
         while !out.is_empty() {
             if self.used == self.end {
                 ch.span("ot/extend", |ch| self.next_group(ch))?;
                 continue;
             }
-            let take = out.len().min(self.end - self.used);
-            let (now, later) = out.split_at_mut(take);
-            now.copy_from_slice(&self.group[self.used..self.used + take]);
-            self.used += take;
-            out = later;
+            out = hand_out(&self.group[..self.end], &mut self.used, out);
         }
         Ok(())
     }
@@ -282,36 +287,13 @@ impl<H: Half> Ferret<H> {
     }
 }
 
-/// Keeps the blocks of the first `lanes` of every eight, at the start.
-fn drop_absent_lanes(nodes: &mut [Block], lanes: usize) {
-    for j in 0..nodes.len() / TREES {
-        nodes.copy_within(j * TREES..j * TREES + lanes, j * lanes);
-    }
-}
-
 impl CotSender for Ferret<SenderHalf> {
     fn delta(&self) -> Block {
         *self.half.0
     }
-
-    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
-        Ferret::extend(self, ch, out)
-    }
-
-    fn supply(&self) -> Supply {
-        Ferret::supply(self)
-    }
 }
 
-impl CotReceiver for Ferret<ReceiverHalf> {
-    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
-        Ferret::extend(self, ch, out)
-    }
-
-    fn supply(&self) -> Supply {
-        Ferret::supply(self)
-    }
-}
+impl CotReceiver for Ferret<ReceiverHalf> {}
 
 /// The public matrix of a set; both directions of a session share one.
 pub(crate) fn code(set: Set, matrix_seed: Block) -> Arc<LocalLinearCode> {

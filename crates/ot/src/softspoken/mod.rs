@@ -30,7 +30,7 @@ use zeroize::Zeroizing;
 use check::Rows;
 
 use crate::base::COUNT;
-use crate::engine::{CotReceiver, CotSender, Supply};
+use crate::engine::{CotReceiver, CotSender, CotSource, Supply, hand_out};
 use crate::{OtError, Security};
 
 /// COTs a message; an agreement constant.
@@ -171,11 +171,7 @@ impl Ready {
                 self.used = 0;
                 self.made += CHUNK as u64;
             }
-            let take = out.len().min(self.rows.len() - self.used);
-            let (now, later) = out.split_at_mut(take);
-            now.copy_from_slice(&self.rows[self.used..self.used + take]);
-            self.used += take;
-            out = later;
+            out = hand_out(&self.rows, &mut self.used, out);
         }
         Ok(())
     }
@@ -290,7 +286,9 @@ impl CotSender for SoftSpokenSender {
     fn delta(&self) -> Block {
         *self.delta
     }
+}
 
+impl CotSource for SoftSpokenSender {
     fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
         let Self {
             piece,
@@ -376,7 +374,9 @@ impl SoftSpokenReceiver {
     }
 }
 
-impl CotReceiver for SoftSpokenReceiver {
+impl CotReceiver for SoftSpokenReceiver {}
+
+impl CotSource for SoftSpokenReceiver {
     fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
         let Self {
             piece,
