@@ -454,8 +454,10 @@ pub struct BenchCompareArgs {
 pub enum CompareVariant {
     /// Blocks compared by one-hot lookups
     Onehot,
-    /// Blocks compared by 1-of-16 OT
+    /// Blocks of four bits compared by 1-of-16 OT
     Cheetah,
+    /// Blocks of two bits compared by 1-of-4 OT: fewest bits, a round more
+    Compact,
 }
 
 fn entries(text: &str) -> Result<u32, String> {
@@ -482,6 +484,7 @@ impl CompareVariant {
         match self {
             Self::Onehot => "onehot",
             Self::Cheetah => "cheetah",
+            Self::Compact => "compact",
         }
     }
 }

@@ -63,7 +63,7 @@ fn lookups_cost_what_they_should() {
 
 #[test]
 fn comparisons() {
-    for variant in ["onehot", "cheetah"] {
+    for variant in ["onehot", "cheetah", "compact"] {
         for bits in [1, 7, 32, 64] {
             let report = bench(&format!(
                 "compare --variant {variant} --bits {bits} --batch 500"

@@ -26,6 +26,7 @@ fn run_one(args: &BenchCompareArgs) -> Result<(), CliError> {
     let variant = match args.variant {
         CompareVariant::Onehot => Variant::OneHot,
         CompareVariant::Cheetah => Variant::Cheetah,
+        CompareVariant::Compact => Variant::Compact,
     };
     let batch = args.batch as usize;
     let parameters = vec![
