@@ -25,7 +25,7 @@ use volvelle_prim::fold::row_words;
 use volvelle_prim::{mask, select};
 use zeroize::Zeroizing;
 
-use crate::exchange::{ONLINE_CHUNK, Plan, Steps, exchange};
+use crate::exchange::{Plan, Steps, exchange};
 use crate::onehot::{OneHots, Opening};
 use crate::sign::{self, Signs};
 use crate::table::Offsets;
@@ -34,12 +34,13 @@ use crate::{LutError, Table};
 const LABEL: Label = Label::new("lut/sign");
 
 fn plan(log_entries: u32, words: &[u32], batch: usize) -> Plan {
-    let opening = Opening::bytes(log_entries, ONLINE_CHUNK);
-    let signs = sign::message_bytes(words, ONLINE_CHUNK);
+    let chunk = Plan::online_chunk(|lookups| sign::message_bytes(words, lookups));
+    let opening = Opening::bytes(log_entries, chunk);
+    let signs = sign::message_bytes(words, chunk);
     let steps = if sign::needed(words) { 2 } else { 1 };
     Plan {
         batch,
-        chunk: ONLINE_CHUNK,
+        chunk,
         steps,
         largest_frame: opening.max(signs),
     }

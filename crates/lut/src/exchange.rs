@@ -37,9 +37,19 @@ impl Plan {
         self.batch.div_ceil(self.chunk)
     }
 
+    /// Lookups a frame such that one of `bytes(lookups)` may be in flight: [`ONLINE_CHUNK`], or less for very
+    /// wide entries; a multiple of 64.
+    pub fn online_chunk(bytes: impl Fn(usize) -> usize) -> usize {
+        let mut chunk = ONLINE_CHUNK;
+        while chunk > 64 && bytes(chunk) > IN_FLIGHT {
+            chunk /= 2;
+        }
+        chunk
+    }
+
     /// Frames a party sends before it waits for the peer's first.
     fn window(&self) -> usize {
-        (IN_FLIGHT / self.largest_frame.max(1)).clamp(1, self.chunks())
+        (IN_FLIGHT / self.largest_frame.max(1)).clamp(1, self.chunks().max(1))
     }
 
     /// Rounds of the whole exchange: `steps`, unless the batch exceeds what may be in flight.

@@ -47,9 +47,11 @@ impl Ahead {
         }
     }
 
-    fn extend(&mut self, mut out: &mut [Block]) -> Result<(), OtError> {
+    fn extend(&mut self, ch: &mut Channel, mut out: &mut [Block]) -> Result<(), OtError> {
         while !out.is_empty() {
             if self.used == self.current.len() {
+                // The peer may wait for what is still buffered before it draws, and its thread for that.
+                ch.flush()?;
                 // The thread says why before it ends; that it ended is all a second caller learns.
                 self.current = self
                     .batches
@@ -108,8 +110,8 @@ impl CotSender for AheadSender {
 }
 
 impl CotSource for AheadSender {
-    fn extend(&mut self, _: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
-        self.ahead.extend(out)
+    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
+        self.ahead.extend(ch, out)
     }
 
     fn supply(&self) -> Supply {
@@ -129,8 +131,8 @@ impl AheadReceiver {
 impl CotReceiver for AheadReceiver {}
 
 impl CotSource for AheadReceiver {
-    fn extend(&mut self, _: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
-        self.0.extend(out)
+    fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
+        self.0.extend(ch, out)
     }
 
     fn supply(&self) -> Supply {

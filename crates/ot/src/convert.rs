@@ -25,6 +25,7 @@ const MESSAGES: Label = Label::new("ot/chosen/messages");
 /// [`OtError::Net`] for connection trouble or a malformed message.
 pub fn send_chosen(ot: &mut Ot, ch: &mut Channel, messages: &[[Block; 2]]) -> Result<(), OtError> {
     let count = messages.len();
+    check_frame(32 * count)?;
     let mut zeros = Zeroizing::new(vec![Block::ZERO; count]);
     let mut ones = zeros.clone();
     ot.send_random(ch, 1, &mut zeros, &mut ones)?;
@@ -50,6 +51,7 @@ pub fn send_chosen(ot: &mut Ot, ch: &mut Channel, messages: &[[Block; 2]]) -> Re
 /// As [`send_chosen`].
 pub fn recv_chosen(ot: &mut Ot, ch: &mut Channel, choices: &BitVec) -> Result<Vec<Block>, OtError> {
     let count = choices.len();
+    check_frame(32 * count)?;
     let mut random = Zeroizing::new(vec![0; count]);
     let mut pads = Zeroizing::new(vec![Block::ZERO; count]);
     ot.recv_random(ch, 1, &mut random, &mut pads)?;
@@ -133,6 +135,7 @@ impl OneOfN {
         let (n, k) = (1usize << self.log_n, self.log_n as usize);
         let count = messages.len() / n;
         OtError::check("messages of 1-of-n OTs", count * n, messages.len())?;
+        check_frame(pack::packed_len(messages.len(), self.bits))?;
         let width = self.width();
         let mut zeros = Zeroizing::new(vec![Block::ZERO; count * k * width]);
         let mut ones = zeros.clone();
@@ -163,6 +166,7 @@ impl OneOfN {
     pub fn recv(self, ot: &mut Ot, ch: &mut Channel, choices: &[u64]) -> Result<Vec<u64>, OtError> {
         self.check()?;
         let (n, k, count) = (1usize << self.log_n, self.log_n as usize, choices.len());
+        check_frame(pack::packed_len(count * n, self.bits))?;
         let width = self.width();
         let mut bits = Zeroizing::new(vec![0; count * k]);
         let mut pads = Zeroizing::new(vec![Block::ZERO; count * k * width]);
@@ -193,6 +197,19 @@ impl OneOfN {
         };
         Ok((0..count).map(pick).collect())
     }
+}
+
+/// The messages of a batch are one frame, of at most 1 GiB: refused before OTs are spent on it.
+fn check_frame(bytes: usize) -> Result<(), OtError> {
+    const LIMIT: usize = 1 << 30;
+    if bytes > LIMIT {
+        return Err(OtError::TooMany {
+            what: "bytes of chosen messages in a call",
+            limit: LIMIT as u64,
+            got: bytes as u64,
+        });
+    }
+    Ok(())
 }
 
 /// All ones if `a == b`, else zero, without a branch.

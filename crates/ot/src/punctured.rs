@@ -178,7 +178,12 @@ impl Ot {
         mut grow: impl FnMut(&mut Self, usize, usize, &mut [Block]) -> Result<PerTree<u64>, OtError>,
     ) -> Result<(), OtError> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.resize((TREES + width) << depth, Block::ZERO);
+        let blocks = (TREES + width) << depth;
+        if scratch.capacity() < blocks {
+            // Growing in place would leave a copy of old leaves behind.
+            scratch = Zeroizing::new(Vec::with_capacity(blocks));
+        }
+        scratch.resize(blocks, Block::ZERO);
         let (nodes, rows) = scratch.split_at_mut(TREES << depth);
         for first in (0..count).step_by(TREES) {
             let used = TREES.min(count - first);

@@ -3,7 +3,7 @@
 
 use volvelle_net::memory_pair;
 use volvelle_net::testing::run_pair;
-use volvelle_net::{Channel, Role};
+use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::ferret::Set;
 use volvelle_ot::{Ot, OtConfig, OtError, Security};
 use volvelle_prim::Block;
@@ -64,5 +64,29 @@ fn a_peer_that_leaves_is_an_error_and_stays_one() {
     assert!(
         matches!(ends, (OtError::Net(_), OtError::Broken)),
         "{ends:?}"
+    );
+}
+
+#[test]
+fn what_is_buffered_leaves_before_a_party_waits_for_its_background() {
+    const NOTE: Label = Label::new("test/note");
+    // More than both ends make ahead: the server's draw needs the client's, which comes after the note.
+    const COUNT: usize = 300_000;
+    let ((c1, s1), (c2, s2)) = (memory_pair(), memory_pair());
+    run_pair(
+        |ch| {
+            let mut ot = Ot::setup(ch, CONFIG).unwrap().make_ahead(c1, c2);
+            ch.recv(NOTE, &mut [0; 8]).unwrap();
+            let mut pads = vec![Block::ZERO; COUNT];
+            ot.send_random(ch, 1, &mut pads, &mut vec![Block::ZERO; COUNT])
+                .unwrap();
+        },
+        |ch| {
+            let mut ot = Ot::setup(ch, CONFIG).unwrap().make_ahead(s1, s2);
+            ch.send(NOTE, &[0; 8]).unwrap();
+            let mut pads = vec![Block::ZERO; COUNT];
+            ot.recv_random(ch, 1, &mut vec![0; COUNT], &mut pads)
+                .unwrap();
+        },
     );
 }

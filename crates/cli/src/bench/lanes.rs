@@ -11,7 +11,7 @@ use std::panic::resume_unwind;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use volvelle_net::{Channel, Label, Phase, Traffic};
+use volvelle_net::{Channel, Label, Phase, Role, Traffic};
 use volvelle_ot::Ot;
 use volvelle_prim::pack;
 
@@ -187,10 +187,18 @@ impl End {
     pub fn open_to_check(&mut self, values: &[u64], bits: u32) -> Result<Vec<u64>, CliError> {
         let mut message = Vec::new();
         pack::pack_append(values, bits, &mut message);
-        self.channel.send(REVEAL, &message)?;
-        self.channel.recv(REVEAL, &mut message)?;
+        // One after the other: both at once would fill the queues of a large batch.
+        let mut received = vec![0; message.len()];
+        if self.channel.role() == Role::Client {
+            self.channel.send(REVEAL, &message)?;
+            self.channel.recv(REVEAL, &mut received)?;
+        } else {
+            self.channel.recv(REVEAL, &mut received)?;
+            self.channel.send(REVEAL, &message)?;
+            self.channel.flush()?;
+        }
         let mut theirs = vec![0; values.len()];
-        pack::unpack_into(&message, bits, &mut theirs);
+        pack::unpack_into(&received, bits, &mut theirs);
         Ok(theirs)
     }
 }

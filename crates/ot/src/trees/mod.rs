@@ -19,13 +19,15 @@ use volvelle_net::{Channel, Label};
 use volvelle_prim::Block;
 use volvelle_prim::ggm::{self, Leaf, PerTree, TREES};
 
+use zeroize::Zeroizing;
+
 use crate::OtError;
 
 const SUMS: Label = Label::new("ot/trees");
 
 /// Correlated OTs of a group, as eight lanes a level; lanes of absent trees are zero. `cots` holds
 /// `used` blocks a level.
-fn lanes(cots: &[Block], depth: u32, used: usize) -> Vec<PerTree<Block>> {
+fn lanes(cots: &[Block], depth: u32, used: usize) -> Zeroizing<Vec<PerTree<Block>>> {
     debug_assert_eq!(cots.len(), depth as usize * used);
     let level = |i| {
         std::array::from_fn(|t| {
@@ -36,7 +38,7 @@ fn lanes(cots: &[Block], depth: u32, used: usize) -> Vec<PerTree<Block>> {
             }
         })
     };
-    (0..depth as usize).map(level).collect()
+    Zeroizing::new((0..depth as usize).map(level).collect())
 }
 
 /// Sender's half for `used ≤ 8` trees; `nodes` gets the leaves of eight.
@@ -70,7 +72,8 @@ pub(crate) fn receive(
     nodes: &mut [Block],
 ) -> Result<PerTree<u64>, OtError> {
     let mut known = lanes(cots, depth, used);
-    let sides: Vec<PerTree<u8>> = known.iter().map(|r| r.map(|b| u8::from(b.lsb()))).collect();
+    let sides: Zeroizing<Vec<PerTree<u8>>> =
+        Zeroizing::new(known.iter().map(|r| r.map(|b| u8::from(b.lsb()))).collect());
     let mut message = vec![Block::ZERO; (depth as usize - 1) * used];
     if !message.is_empty() {
         ch.recv(SUMS, Block::as_bytes_mut(&mut message))?;
