@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::error::ArithError;
 
-/// Blocks of pads held at a time. Local tuning; both parties must agree on it.
+/// Blocks of pads held at a time. An agreement constant: some protocols send a message a chunk.
 const CHUNK_BLOCKS: usize = 1 << 13;
 
 /// A batch of items, each with the same number of OTs.

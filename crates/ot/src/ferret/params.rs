@@ -1,9 +1,10 @@
 //! LPN parameter sets. **Security parameters**: not tunable below 128 bits.
 //!
 //! Primal LPN over GF(2^128) with regular noise and a local linear code of ten ones a row. The sets are
-//! those of the emp-ot library's Ferret, chosen by its authors for 128 bits against the attacks on
-//! regular noise (Briaud–Øygarden, EUROCRYPT 2023, and Liu–Wang–Yang–Yu, EUROCRYPT 2024, which
-//! revised the sets of the Ferret paper, Yang et al., CCS 2020).
+//! b10 to b13 of the emp-ot library's Ferret (1.0-alpha), which its authors chose with an LPN estimator for
+//! about 128 bits against the published attacks on regular LPN; they replace the sets of the Ferret paper
+//! (Yang et al., CCS 2020). The hybrid attack binds, and gains from more samples at the same `k`: an
+//! iteration never makes more than `trees · 2^depth` of them.
 
 use crate::Security;
 use crate::trees::checked::{CHECK_BITS, CHECK_COTS};
