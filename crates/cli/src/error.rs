@@ -53,6 +53,9 @@ pub enum CliError {
         /// What it said.
         reason: String,
     },
+    /// Another thread of this process has failed, and says why.
+    #[error("another thread has failed")]
+    OtherThread,
     /// Wrong results: a bug of ours.
     #[error(
         "{wrong} of {checked} results differ from the plaintext computation; please report this with the command line"

@@ -27,6 +27,11 @@ impl CorrelatedBatch {
         }
     }
 
+    /// Leaves room for `count` OTs, if that is fewer.
+    pub fn truncate(&mut self, count: usize) {
+        self.blocks.truncate(count);
+    }
+
     /// Fills the batch as OT sender.
     ///
     /// # Errors

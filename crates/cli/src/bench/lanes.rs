@@ -48,7 +48,7 @@ pub struct Lanes {
     pub setup: Setup,
 }
 
-/// What one phase, or several stretches of it, has cost all lanes together.
+/// What one phase has cost all lanes together.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// Bits apart from making OTs.
@@ -114,14 +114,26 @@ impl Lanes {
         inputs: Vec<I>,
         step: impl Fn(&mut End, I) -> Result<O, CliError> + Sync,
     ) -> Result<(Vec<O>, Measured), CliError> {
-        let before = self.read();
         let start = Instant::now();
-        let jobs = self.ends.iter_mut().zip(inputs).collect();
-        let done = run_all(jobs, |(end, input): (&mut End, I)| {
-            end.channel.set_phase(phase);
+        self.timed_phase(phase, inputs, |end, input| {
             let output = step(end, input)?;
             end.channel.flush()?;
             Ok((output, start.elapsed()))
+        })
+    }
+
+    /// The same where `step` itself says how long it took.
+    pub fn timed_phase<I: Send, O: Send>(
+        &mut self,
+        phase: Phase,
+        inputs: Vec<I>,
+        step: impl Fn(&mut End, I) -> Result<(O, Duration), CliError> + Sync,
+    ) -> Result<(Vec<O>, Measured), CliError> {
+        let before = self.read();
+        let jobs = self.ends.iter_mut().zip(inputs).collect();
+        let done = run_all(jobs, |(end, input): (&mut End, I)| {
+            end.channel.set_phase(phase);
+            step(end, input)
         })?;
         let mut measured = Measured::default();
         let mut outputs = Vec::with_capacity(done.len());
@@ -209,20 +221,6 @@ fn average(items: impl Iterator<Item = (f64, f64)>) -> f64 {
     if number > 0.0 { cost / number } else { 0.0 }
 }
 
-impl Measured {
-    /// Another stretch of the same phase, after this one.
-    pub fn add(&mut self, next: &Measured) {
-        self.bits += next.bits;
-        self.used += next.used;
-        self.rounds += next.rounds;
-        self.ends.resize(next.ends.len(), (Duration::ZERO, 0));
-        for ((wall, used), (next_wall, next_used)) in self.ends.iter_mut().zip(&next.ends) {
-            *wall += *next_wall;
-            *used += *next_used;
-        }
-    }
-}
-
 /// The counters of an end at some moment.
 #[derive(Clone, Copy)]
 struct Reading {
@@ -281,7 +279,15 @@ fn run_all<I: Send, O: Send>(
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
             .collect();
-        results.into_iter().collect()
+        // The thread that failed first knows why.
+        let (done, failed): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+        let cause = |error: &CliError| !matches!(error, CliError::OtherThread);
+        let mut errors: Vec<CliError> = failed.into_iter().filter_map(Result::err).collect();
+        match errors.iter().position(cause) {
+            Some(first) => Err(errors.swap_remove(first)),
+            None if !errors.is_empty() => Err(errors.swap_remove(0)),
+            None => done.into_iter().collect(),
+        }
     })
 }
 

@@ -1,5 +1,6 @@
 //! `volvelle bench ot`: oblivious transfers, as they are made (correlated) or hashed (random); the client sends.
 
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 use volvelle_net::{Phase, Role};
@@ -7,13 +8,14 @@ use volvelle_ot::CorrelatedBatch;
 use volvelle_prim::Block;
 
 use super::Case;
+use super::gate::Gate;
 use super::lanes::{End, Lanes, Measured, split};
 use crate::args::{BenchOtArgs, OtKind};
 use crate::error::CliError;
 use crate::report::PerItem;
 
-/// OTs of a lane between two checks; bounds memory.
-const STRETCH: usize = 1 << 20;
+/// OTs of a lane between two checks: as few as stay in the second-level cache, as where they are used up at once.
+const STRETCH: usize = 1 << 14;
 
 /// OTs a lane whose arrival from a cold start is timed; they are checked, but not among those counted.
 const COLD: usize = 10_000;
@@ -41,15 +43,31 @@ impl Half {
         }
     }
 
-    fn fill(mut self, end: &mut End) -> Result<Self, CliError> {
+    fn fill(&mut self, end: &mut End) -> Result<(), CliError> {
         let (ch, ot) = (&mut end.channel, &mut end.ot);
-        match &mut self {
+        match self {
             Self::Correlated(batch) if ot.role() == Role::Client => batch.send(ch, ot)?,
             Self::Correlated(batch) => batch.receive(ch, ot)?,
             Self::Sender { zeros, ones } => ot.send_random(ch, 1, zeros, ones)?,
             Self::Receiver { choices, pads } => ot.recv_random(ch, 1, choices, pads)?,
         }
-        Ok(self)
+        ch.flush()?;
+        Ok(())
+    }
+
+    /// Makes room for exactly so many, which may be fewer than before and never more.
+    fn fit(&mut self, count: usize) {
+        match self {
+            Self::Correlated(batch) => batch.truncate(count),
+            Self::Sender { zeros, ones } => {
+                zeros.truncate(count);
+                ones.truncate(count);
+            }
+            Self::Receiver { choices, pads } => {
+                choices.truncate(count);
+                pads.truncate(count);
+            }
+        }
     }
 
     /// How many OTs of client and server do not belong together.
@@ -94,39 +112,62 @@ fn run_one(args: &BenchOtArgs) -> Result<(), CliError> {
     ];
     let sizes = split(count, &args.bench)?;
     let mut lanes = Lanes::new(&args.bench, None, &parameters)?;
-    let mut checks = Vec::new();
-    let cold = lanes.map(|end| Half::new(args.kind, end.ot.role(), COLD));
+    let cold = halves(args.kind, &lanes, &vec![COLD; sizes.len()]);
     let start = Instant::now();
-    let (cold, _) = lanes.phase(Phase::Setup, cold, |end, half| half.fill(end))?;
+    let (mut wrong, _) = fill_and_check(&mut lanes, Phase::Setup, &cold, 1, |_, _| COLD)?;
     let cold_ms = lanes.setup.ms + start.elapsed().as_secs_f64() * 1e3;
-    for halves in cold.chunks_exact(2) {
-        checks.push((0, Half::wrong(&halves[0], &halves[1], COLD)));
-    }
-    let mut measured = Measured::default();
-    let mut kept = Vec::new();
-    let mut kept_sizes = Vec::new();
-    for done in (0..sizes.iter().copied().max().unwrap_or(0)).step_by(STRETCH) {
-        let stretch: Vec<usize> = sizes
-            .iter()
-            .map(|size| STRETCH.min(size.saturating_sub(done)))
-            .collect();
-        if stretch != kept_sizes {
-            kept = lanes.map(|end| Half::new(args.kind, end.ot.role(), stretch[end.lane]));
-        }
-        let (halves, cost) = lanes.phase(Phase::Preprocessing, kept, |end, half| half.fill(end))?;
-        measured.add(&cost);
-        for (halves, size) in halves.chunks_exact(2).zip(&stretch) {
-            checks.push((*size, Half::wrong(&halves[0], &halves[1], *size)));
-        }
-        (kept, kept_sizes) = (halves, stretch);
-    }
+    let first: Vec<usize> = sizes.iter().map(|size| STRETCH.min(*size)).collect();
+    let kept = halves(args.kind, &lanes, &first);
+    let stretches = sizes.iter().max().map_or(0, |most| most.div_ceil(STRETCH));
+    let (more, measured) =
+        fill_and_check(&mut lanes, Phase::Preprocessing, &kept, stretches, |lane, stretch| {
+            STRETCH.min(sizes[lane].saturating_sub(stretch * STRETCH))
+        })?;
+    wrong += more;
 
     let prep = lanes.per_item(&measured, count)?;
     let mut case = Case::new(parameters, &lanes, &args.bench, prep, PerItem::default());
     case.cold_ms = Some(cold_ms);
     case.connected(&args.bench, None);
-    checks
-        .into_iter()
-        .for_each(|(checked, wrong)| case.check(checked, wrong));
+    case.check(count, wrong);
     case.finish(args.bench.json)
+}
+
+/// Room for each end's OTs.
+fn halves(kind: OtKind, lanes: &Lanes, sizes: &[usize]) -> Vec<RwLock<Half>> {
+    lanes.map(|end| RwLock::new(Half::new(kind, end.ot.role(), sizes[end.lane])))
+}
+
+/// Makes OTs in `stretches`, the same room again and again; each lane's `count(lane, stretch)`. Between stretches, not timed,
+/// the client's thread compares what both ends have got. Returns how many are wrong.
+fn fill_and_check(
+    lanes: &mut Lanes,
+    phase: Phase,
+    halves: &[RwLock<Half>],
+    stretches: usize,
+    count: impl Fn(usize, usize) -> usize + Sync,
+) -> Result<(usize, Measured), CliError> {
+    let gate = Gate::new(halves.len());
+    let places = (0..halves.len()).collect();
+    let (wrong, measured) = lanes.timed_phase(phase, places, |end, place: usize| {
+        let mut wrong = 0;
+        for stretch in 0..stretches {
+            let count = count(end.lane, stretch);
+            write(&halves[place]).fit(count);
+            gate.stretch(|| write(&halves[place]).fill(end))?;
+            if end.ot.role() == Role::Client {
+                wrong += Half::wrong(&read(&halves[place]), &read(&halves[place + 1]), count);
+            }
+        }
+        Ok((wrong, gate.total()))
+    })?;
+    Ok((wrong.iter().sum(), measured))
+}
+
+fn write(half: &RwLock<Half>) -> RwLockWriteGuard<'_, Half> {
+    half.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn read(half: &RwLock<Half>) -> RwLockReadGuard<'_, Half> {
+    half.read().unwrap_or_else(PoisonError::into_inner)
 }
