@@ -2,7 +2,7 @@
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,16 @@ pub struct Gate {
     threads: usize,
     arrivals: AtomicUsize,
     broken: AtomicBool,
-    clock: Mutex<(Instant, Duration)>,
+    clock: Mutex<Clock>,
 }
 
-/// Another thread has failed and will not come.
+/// When the stretch began, and the time of those before.
+struct Clock {
+    start: Instant,
+    total: Duration,
+}
+
+/// Another thread has left and will not come.
 #[derive(Debug)]
 pub struct Broken;
 
@@ -29,48 +35,85 @@ impl From<Broken> for CliError {
     }
 }
 
+/// A thread that will come to every meeting; those who wait for it after it has left, by an error or a panic, are let go.
+pub struct Member<'a>(&'a Gate);
+
+impl Drop for Member<'_> {
+    fn drop(&mut self) {
+        self.0.broken.store(true, Ordering::SeqCst);
+    }
+}
+
 impl Gate {
     /// For so many threads.
     pub fn new(threads: usize) -> Self {
+        let clock = Clock {
+            start: Instant::now(),
+            total: Duration::ZERO,
+        };
         Self {
             threads,
             arrivals: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
-            clock: Mutex::new((Instant::now(), Duration::ZERO)),
+            clock: Mutex::new(clock),
         }
     }
 
-    /// Waits for all threads, then runs this one's part of a stretch, and waits for all again. The stretch
-    /// begins when the last thread has come and ends when the last is done.
-    ///
-    /// # Errors
-    /// The part's, or [`Broken`] if another's has failed.
-    pub fn stretch<E: From<Broken>>(&self, part: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
-        self.meet(|clock| clock.0 = Instant::now())?;
-        part().inspect_err(|_| self.broken.store(true, Ordering::SeqCst))?;
-        self.meet(|clock| clock.1 += clock.0.elapsed())?;
-        Ok(())
+    /// One of the threads begins to take part.
+    pub fn join(&self) -> Member<'_> {
+        Member(self)
     }
 
     /// The time of all stretches so far.
     pub fn total(&self) -> Duration {
-        self.clock.lock().unwrap_or_else(PoisonError::into_inner).1
+        self.clock().total
+    }
+
+    fn clock(&self) -> MutexGuard<'_, Clock> {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Member<'_> {
+    /// Waits for all threads, then runs this one's part of a stretch, and waits for all again. The stretch
+    /// begins when the last thread has come and ends when the last is done.
+    ///
+    /// # Errors
+    /// The part's, or [`Broken`] if another thread has left.
+    pub fn stretch<E: From<Broken>>(&self, part: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        self.meet_and(|clock| clock.start = Instant::now())?;
+        part()?;
+        self.meet_and(|clock| clock.total += clock.start.elapsed())?;
+        Ok(())
+    }
+
+    /// Waits for all threads.
+    ///
+    /// # Errors
+    /// [`Broken`] if one has left.
+    pub fn meet(&self) -> Result<(), Broken> {
+        self.meet_and(|_| ())
     }
 
     /// `last` is what the last thread to come does before all go on.
-    fn meet(&self, last: impl FnOnce(&mut (Instant, Duration))) -> Result<(), Broken> {
-        let place = self.arrivals.fetch_add(1, Ordering::SeqCst);
-        // The last one's own arrival is counted a second time, after it has looked at the clock.
-        let round = self.threads + 1;
+    fn meet_and(&self, last: impl FnOnce(&mut Clock)) -> Result<(), Broken> {
+        let Gate {
+            threads, arrivals, ..
+        } = self.0;
+        let place = arrivals.fetch_add(1, Ordering::SeqCst);
+        // The last one counts again once it has looked at the clock.
+        let round = threads + 1;
         let complete = (place / round + 1) * round;
-        if place % round == self.threads - 1 {
-            last(&mut self.clock.lock().unwrap_or_else(PoisonError::into_inner));
-            self.arrivals.fetch_add(1, Ordering::SeqCst);
+        if place % round == threads - 1 {
+            last(&mut self.0.clock());
+            arrivals.fetch_add(1, Ordering::SeqCst);
             return Ok(());
         }
         let mut looks = 0;
-        while self.arrivals.load(Ordering::SeqCst) < complete {
-            if self.broken.load(Ordering::SeqCst) {
+        while arrivals.load(Ordering::SeqCst) < complete {
+            // One that has left after it came is no hindrance.
+            let left = self.0.broken.load(Ordering::SeqCst);
+            if left && arrivals.load(Ordering::SeqCst) < complete {
                 return Err(Broken);
             }
             looks += 1;
@@ -94,8 +137,9 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
+                    let member = gate.join();
                     for round in 0..50 {
-                        gate.stretch(|| {
+                        member.stretch(|| {
                             assert!(done.fetch_add(1, Ordering::SeqCst) / 3 == round);
                             Ok::<(), Broken>(())
                         })
@@ -112,8 +156,8 @@ mod tests {
     fn one_that_fails_lets_the_others_go() {
         let gate = Gate::new(2);
         std::thread::scope(|scope| {
-            let other = scope.spawn(|| gate.stretch(|| Ok::<(), Broken>(())));
-            assert!(gate.stretch(|| Err(Broken)).is_err());
+            let other = scope.spawn(|| gate.join().stretch(|| Ok::<(), Broken>(())));
+            assert!(gate.join().stretch(|| Err(Broken)).is_err());
             assert!(other.join().unwrap().is_err());
         });
     }

@@ -150,14 +150,16 @@ fn fill_and_check(
     let gate = Gate::new(halves.len());
     let places = (0..halves.len()).collect();
     let (wrong, measured) = lanes.timed_phase(phase, places, |end, place: usize| {
+        let member = gate.join();
         let mut wrong = 0;
         for stretch in 0..stretches {
             let count = count(end.lane, stretch);
             write(&halves[place]).fit(count);
-            gate.stretch(|| write(&halves[place]).fill(end))?;
+            member.stretch(|| write(&halves[place]).fill(end))?;
             if end.ot.role() == Role::Client {
                 wrong += Half::wrong(&read(&halves[place]), &read(&halves[place + 1]), count);
             }
+            member.meet()?;
         }
         Ok((wrong, gate.total()))
     })?;
