@@ -139,11 +139,12 @@ mod tests {
                 scope.spawn(|| {
                     let member = gate.join();
                     for round in 0..50 {
-                        member.stretch(|| {
-                            assert!(done.fetch_add(1, Ordering::SeqCst) / 3 == round);
-                            Ok::<(), Broken>(())
-                        })
-                        .unwrap();
+                        member
+                            .stretch(|| {
+                                assert!(done.fetch_add(1, Ordering::SeqCst) / 3 == round);
+                                Ok::<(), Broken>(())
+                            })
+                            .unwrap();
                         assert!(done.load(Ordering::SeqCst) >= 3 * (round + 1));
                     }
                 });

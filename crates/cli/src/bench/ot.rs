@@ -14,8 +14,11 @@ use crate::args::{BenchOtArgs, OtKind};
 use crate::error::CliError;
 use crate::report::PerItem;
 
-/// OTs of a lane between two checks: as few as stay in the second-level cache, as where they are used up at once.
-const STRETCH: usize = 1 << 14;
+/// OTs of a lane between two checks: as few as stay in the second-level cache, as where they are used up at once. Several
+/// lanes wait for each other less often: where they are more than the processors, each change of lanes fills the cache anew.
+const fn stretch_len(lanes: usize) -> usize {
+    if lanes == 1 { 1 << 14 } else { 1 << 20 }
+}
 
 /// OTs a lane whose arrival from a cold start is timed; they are checked, but not among those counted.
 const COLD: usize = 10_000;
@@ -116,13 +119,17 @@ fn run_one(args: &BenchOtArgs) -> Result<(), CliError> {
     let start = Instant::now();
     let (mut wrong, _) = fill_and_check(&mut lanes, Phase::Setup, &cold, 1, |_, _| COLD)?;
     let cold_ms = lanes.setup.ms + start.elapsed().as_secs_f64() * 1e3;
-    let first: Vec<usize> = sizes.iter().map(|size| STRETCH.min(*size)).collect();
+    let most = stretch_len(sizes.len());
+    let first: Vec<usize> = sizes.iter().map(|size| most.min(*size)).collect();
     let kept = halves(args.kind, &lanes, &first);
-    let stretches = sizes.iter().max().map_or(0, |most| most.div_ceil(STRETCH));
-    let (more, measured) =
-        fill_and_check(&mut lanes, Phase::Preprocessing, &kept, stretches, |lane, stretch| {
-            STRETCH.min(sizes[lane].saturating_sub(stretch * STRETCH))
-        })?;
+    let stretches = sizes.iter().max().map_or(0, |size| size.div_ceil(most));
+    let (more, measured) = fill_and_check(
+        &mut lanes,
+        Phase::Preprocessing,
+        &kept,
+        stretches,
+        |lane, stretch| most.min(sizes[lane].saturating_sub(stretch * most)),
+    )?;
     wrong += more;
 
     let prep = lanes.per_item(&measured, count)?;
