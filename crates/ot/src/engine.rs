@@ -51,7 +51,7 @@ pub(crate) fn hand_out<'a>(
 /// Accounting of a source, for amortised figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Supply {
-    /// COTs made, those included that the source spends on its own next batch.
+    /// COTs made, those included that the source spends on its own next batch; what is half made counts half.
     pub made: u64,
     /// Long-run ratio of COTs made to COTs handed out, at least 1.
     pub overhead: f64,

@@ -130,7 +130,7 @@ fn dual() {
     let mut out = Lines::zeros(1 << 18);
     for log in [18, 20, 22] {
         let rows = 1 << log;
-        let code = ExpandConvolute::new(Block(1), log);
+        let code = ExpandConvolute::<4>::new(Block(1), log);
         let mut table = Lines::zeros(4 * rows);
         Prg::from_seed(Block(2)).fill_blocks(&mut table);
         time(

@@ -15,18 +15,15 @@
 //! 28 rows past the end, which are added to the first 28, so that every row of the second pass depends on all.
 //! (libOTe: 24 random, the 25th always, two passes that wrap around.)
 //!
-//! **Layout.** Four instances share the public map: entry `j` of instance `s` is block `4·j + s`, a *row* is one
-//! cache line, and one gather serves four outputs.
+//! **Layout.** `N` instances, two or four, share the public map: entry `j` of instance `s` is block `N·j + s`, a *row* is
+//! one cache line or half of one, and one gather serves `N` outputs.
 //!
-//! Floors. Gathers, an output: 7/4 cache lines at random from `64·n` bytes, 1/2 AES call; from some 2^20 rows on they bind. A
-//! pass of the convolution, a row: 8 loads and 4.75 stores of a line in the first-level cache.
+//! Floors. Gathers, an output: `7/N` cache lines at random from `16·N·n` bytes, `2/N` AES calls; from some 2^20 rows on they
+//! bind. A pass of the convolution, a row: 8 loads and 4.75 stores of a row in the first-level cache.
 
 use crate::Block;
 use crate::aes::{Aes128, LANES, counters, store_regs};
 use crate::simd::{Engine, Kernel};
-
-/// Instances side by side: blocks of a row.
-pub const INSTANCES: usize = 4;
 
 /// Gathers an output. A security parameter.
 pub const WEIGHT: usize = 7;
@@ -53,18 +50,19 @@ const AHEAD: usize = 16;
 ///
 /// Row `i` takes its indices from `AES_seed(2i)` and `AES_seed(2i + 1)`, 32 bits each; pass `p` takes the
 /// subsets of rows `4g … 4g + 3` from `AES_seed(2^64·(p + 1) + g)`, 32 bits each.
-pub struct ExpandConvolute {
+pub struct ExpandConvolute<const N: usize> {
     randomness: Aes128,
     log_rows: u32,
 }
 
-impl ExpandConvolute {
+impl<const N: usize> ExpandConvolute<N> {
     /// The map of a seed.
     ///
     /// # Panics
     /// If `log_rows` is outside `6..=32`.
     #[must_use]
     pub fn new(seed: Block, log_rows: u32) -> Self {
+        const { assert!(N == 2 || N == 4, "two or four instances") };
         assert!((6..=32).contains(&log_rows), "2^{log_rows} rows");
         Self {
             randomness: Aes128::new(seed),
@@ -78,7 +76,7 @@ impl ExpandConvolute {
     /// # Panics
     /// If `from` or the number of rows is no multiple of 4.
     pub fn absorb(&self, table: &mut [Block], from: usize) {
-        self.randomness.dispatch(Convolve {
+        self.randomness.dispatch(Convolve::<N> {
             table,
             from,
             pass: 0,
@@ -91,15 +89,15 @@ impl ExpandConvolute {
     /// # Panics
     /// If `table` is not `2^log_rows` rows.
     pub fn finish(&self, table: &mut [Block]) {
-        assert_eq!(table.len(), INSTANCES << self.log_rows, "rows of the code");
+        assert_eq!(table.len(), N << self.log_rows, "rows of the code");
         let rows = 1 << self.log_rows;
-        self.randomness.dispatch(Convolve {
+        self.randomness.dispatch(Convolve::<N> {
             table,
             from: rows,
             pass: 0,
             wrap: ALWAYS,
         });
-        self.randomness.dispatch(Convolve {
+        self.randomness.dispatch(Convolve::<N> {
             table,
             from: 0,
             pass: 1,
@@ -113,13 +111,13 @@ impl ExpandConvolute {
     /// # Panics
     /// If `table` is not `2^log_rows` rows or `out` not whole rows.
     pub fn expand(&self, first_row: u64, table: &[Block], out: &mut [Block]) {
-        assert_eq!(table.len(), INSTANCES << self.log_rows, "rows of the code");
+        assert_eq!(table.len(), N << self.log_rows, "rows of the code");
         assert!(
-            out.len().is_multiple_of(INSTANCES),
+            out.len().is_multiple_of(N),
             "{} blocks of output rows",
             out.len()
         );
-        self.randomness.dispatch(Expand {
+        self.randomness.dispatch(Expand::<N> {
             log_rows: self.log_rows,
             first_row,
             table,
@@ -128,29 +126,41 @@ impl ExpandConvolute {
     }
 }
 
-/// The blocks of a row in registers; the first `INSTANCES / WIDTH` are used.
-type Row<E> = [<E as Engine>::Reg; INSTANCES];
+/// The blocks of a row in registers, of which the first [`registers`] are used.
+type Row<E> = [<E as Engine>::Reg; 4];
+
+/// How many registers a row of `n` blocks takes: the only one may be half full.
+const fn registers<E: Engine>(n: usize) -> usize {
+    n.div_ceil(E::WIDTH)
+}
 
 #[inline(always)]
-fn load_row<E: Engine>(e: E, from: &[Block]) -> Row<E> {
-    let mut row = [e.splat(Block::ZERO); INSTANCES];
-    for i in 0..INSTANCES / E::WIDTH {
+fn load_row<E: Engine, const N: usize>(e: E, from: &[Block]) -> Row<E> {
+    let mut row = [e.splat(Block::ZERO); 4];
+    if N < E::WIDTH {
+        row[0] = e.load_half(from);
+        return row;
+    }
+    for i in 0..registers::<E>(N) {
         row[i] = e.load(&from[i * E::WIDTH..]);
     }
     row
 }
 
 #[inline(always)]
-fn store_row<E: Engine>(e: E, to: &mut [Block], row: &Row<E>) {
-    for i in 0..INSTANCES / E::WIDTH {
+fn store_row<E: Engine, const N: usize>(e: E, to: &mut [Block], row: &Row<E>) {
+    if N < E::WIDTH {
+        return e.store_half(to, row[0]);
+    }
+    for i in 0..registers::<E>(N) {
         e.store(&mut to[i * E::WIDTH..], row[i]);
     }
 }
 
 #[inline(always)]
-fn add<E: Engine>(e: E, a: &Row<E>, b: &Row<E>) -> Row<E> {
+fn add<E: Engine, const N: usize>(e: E, a: &Row<E>, b: &Row<E>) -> Row<E> {
     let mut sum = *a;
-    for i in 0..INSTANCES / E::WIDTH {
+    for i in 0..registers::<E>(N) {
         sum[i] = e.xor(a[i], b[i]);
     }
     sum
@@ -158,10 +168,10 @@ fn add<E: Engine>(e: E, a: &Row<E>, b: &Row<E>) -> Row<E> {
 
 /// `a`, or zero if `bit` is 0.
 #[inline(always)]
-fn keep_if<E: Engine>(e: E, a: &Row<E>, bit: u32) -> Row<E> {
+fn keep_if<E: Engine, const N: usize>(e: E, a: &Row<E>, bit: u32) -> Row<E> {
     let mask = e.splat(Block(u128::from(bit & 1).wrapping_neg()));
     let mut kept = *a;
-    for i in 0..INSTANCES / E::WIDTH {
+    for i in 0..registers::<E>(N) {
         kept[i] = e.and(a[i], mask);
     }
     kept
@@ -170,10 +180,10 @@ fn keep_if<E: Engine>(e: E, a: &Row<E>, bit: u32) -> Row<E> {
 /// The sums of all subsets of four rows; subset `b` has row `r` where bit `r` of `b` is set.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Sums([[Block; INSTANCES]; 1 << STEP]);
+struct Sums<const N: usize>([[Block; N]; 1 << STEP]);
 
-impl Sums {
-    const ZERO: Self = Self([[Block::ZERO; INSTANCES]; 1 << STEP]);
+impl<const N: usize> Sums<N> {
+    const ZERO: Self = Self([[Block::ZERO; N]; 1 << STEP]);
 
     #[inline(always)]
     fn fill<E: Engine>(&mut self, e: E, rows: &[Row<E>; STEP]) {
@@ -181,24 +191,24 @@ impl Sums {
         for (r, row) in rows.iter().enumerate() {
             known[1 << r] = *row;
             for b in 1..1 << r {
-                known[1 << r | b] = add(e, row, &known[b]);
+                known[1 << r | b] = add::<E, N>(e, row, &known[b]);
             }
         }
         for (sum, known) in self.0[1..].iter_mut().zip(&known[1..]) {
-            store_row(e, sum, known);
+            store_row::<E, N>(e, sum, known);
         }
     }
 }
 
 /// A pass of the convolution over rows `from ..`, then `wrap` rows past the end.
-struct Convolve<'a> {
+struct Convolve<'a, const N: usize> {
     table: &'a mut [Block],
     from: usize,
     pass: u64,
     wrap: usize,
 }
 
-impl Kernel for Convolve<'_> {
+impl<const N: usize> Kernel for Convolve<'_, N> {
     type Output = ();
 
     #[inline(always)]
@@ -209,19 +219,19 @@ impl Kernel for Convolve<'_> {
             pass,
             wrap,
         } = self;
-        let steps = table.len() / (STEP * INSTANCES);
+        let steps = table.len() / (STEP * N);
         assert!(
-            table.len().is_multiple_of(STEP * INSTANCES) && from.is_multiple_of(STEP),
+            table.len().is_multiple_of(STEP * N) && from.is_multiple_of(STEP),
             "whole steps"
         );
-        let zero = [e.splat(Block::ZERO); INSTANCES];
+        let zero = [e.splat(Block::ZERO); 4];
         let first = from / STEP;
         // Step g is in slot g mod STEPS, so a nibble of a subset always means the same slot.
-        let mut window = [Sums::ZERO; STEPS];
+        let mut window = [Sums::<N>::ZERO; STEPS];
         for g in first.saturating_sub(STEPS)..first {
             let mut x = [zero; STEP];
             for (r, x) in x.iter_mut().enumerate() {
-                *x = load_row(e, &table[(g * STEP + r) * INSTANCES..]);
+                *x = load_row::<E, N>(e, &table[(g * STEP + r) * N..]);
             }
             window[g % STEPS].fill(e, &x);
         }
@@ -240,30 +250,30 @@ impl Kernel for Convolve<'_> {
                 let bits = (subset >> (32 * r)) as u32;
                 let mut sum = zero;
                 if g < steps {
-                    sum = load_row(e, &table[row * INSTANCES..]);
+                    sum = load_row::<E, N>(e, &table[row * N..]);
                 }
                 if row >= ALWAYS {
-                    sum = add(e, &sum, &load_row(e, &table[(row - ALWAYS) * INSTANCES..]));
+                    sum = add::<E, N>(e, &sum, &load_row::<E, N>(e, &table[(row - ALWAYS) * N..]));
                 }
                 for (k, sums) in window.iter().enumerate() {
                     let chosen = (bits >> (STEP * k) & 15) as usize;
-                    sum = add(e, &sum, &load_row(e, &sums.0[chosen]));
+                    sum = add::<E, N>(e, &sum, &load_row::<E, N>(e, &sums.0[chosen]));
                 }
                 *x = sum;
             }
             for r in 1..STEP {
                 let bits = (subset >> (32 * r + STEP * STEPS)) as u32;
                 for s in 0..r {
-                    x[r] = add(e, &x[r], &keep_if(e, &x[s], bits >> s));
+                    x[r] = add::<E, N>(e, &x[r], &keep_if::<E, N>(e, &x[s], bits >> s));
                 }
             }
             for (r, x) in x.iter().enumerate() {
                 if g < steps {
-                    store_row(e, &mut table[(g * STEP + r) * INSTANCES..], x);
+                    store_row::<E, N>(e, &mut table[(g * STEP + r) * N..], x);
                 } else {
-                    let start = &mut table[((g - steps) * STEP + r) * INSTANCES..];
-                    let sum = add(e, x, &load_row(e, start));
-                    store_row(e, start, &sum);
+                    let start = &mut table[((g - steps) * STEP + r) * N..];
+                    let sum = add::<E, N>(e, x, &load_row::<E, N>(e, start));
+                    store_row::<E, N>(e, start, &sum);
                 }
             }
             window[slot].fill(e, &x);
@@ -272,14 +282,14 @@ impl Kernel for Convolve<'_> {
     }
 }
 
-struct Expand<'a> {
+struct Expand<'a, const N: usize> {
     log_rows: u32,
     first_row: u64,
     table: &'a [Block],
     out: &'a mut [Block],
 }
 
-impl Kernel for Expand<'_> {
+impl<const N: usize> Kernel for Expand<'_, N> {
     type Output = ();
 
     #[inline(always)]
@@ -292,27 +302,27 @@ impl Kernel for Expand<'_> {
         } = self;
         let mut counter = 2 * first_row;
         let mut blocks = [Block::ZERO; 2 * ROWS];
-        for rows in out.chunks_mut(ROWS * INSTANCES) {
+        for rows in out.chunks_mut(ROWS * N) {
             for group in blocks.chunks_exact_mut(LANES * E::WIDTH) {
                 let y = e.encrypt(counters(e, Block(u128::from(counter))));
                 store_regs(e, group, y);
                 counter += (LANES * E::WIDTH) as u64;
             }
             let pairs = blocks.as_chunks::<2>().0;
-            for (r, row) in rows.chunks_exact_mut(INSTANCES).enumerate() {
+            for (r, row) in rows.chunks_exact_mut(N).enumerate() {
                 if let Some(later) = pairs.get(r + AHEAD) {
                     for i in indices(later, log_rows) {
-                        prefetch(table, i * INSTANCES);
+                        prefetch(table, i * N);
                     }
                 }
                 let index = indices(&pairs[r], log_rows);
-                let mut sum = load_row(e, row);
+                let mut sum = load_row::<E, N>(e, row);
                 for i in index {
-                    // SAFETY: indices are below 2^log_rows and `table` has INSTANCES·2^log_rows blocks.
-                    let entry = unsafe { table.get_unchecked(i * INSTANCES..(i + 1) * INSTANCES) };
-                    sum = add(e, &sum, &load_row(e, entry));
+                    // SAFETY: indices are below 2^log_rows and `table` has N·2^log_rows blocks.
+                    let entry = unsafe { table.get_unchecked(i * N..(i + 1) * N) };
+                    sum = add::<E, N>(e, &sum, &load_row::<E, N>(e, entry));
                 }
-                store_row(e, row, &sum);
+                store_row::<E, N>(e, row, &sum);
             }
         }
     }
@@ -422,7 +432,7 @@ mod tests {
                 .map(|s| reference(seed, log, &instance(&first, s), &instance(&second, s)))
                 .collect();
             for backend in Backend::available() {
-                let code = ExpandConvolute {
+                let code = ExpandConvolute::<4> {
                     randomness: Aes128::with_backend(seed, backend),
                     log_rows: log,
                 };
@@ -450,7 +460,7 @@ mod tests {
     fn every_entry_reaches_about_half_of_the_convoluted_rows() {
         // A map that forgot the end or the start of its input would have outputs of few noise positions.
         let log = 9;
-        let code = ExpandConvolute::new(Block(3), log);
+        let code = ExpandConvolute::<4>::new(Block(3), log);
         for at in [0, 1, 255, 484, 510, 511] {
             let mut table = vec![Block::ZERO; 4 << log];
             table[4 * at] = Block(1);

@@ -21,7 +21,7 @@
 //! **Streaming.** An iteration begins with the second half as a whole; then trees of the first half are expanded eight at a
 //! time, on demand. Memory: the table, [`Set::memory`], and one group of trees.
 //!
-//! **Instances.** Four instances of the expand-convolute code share the public map, as in Ferret.
+//! **Instances.** Four instances of the expand-convolute code, or two of the largest, share the public map, as in Ferret.
 
 mod params;
 
@@ -42,7 +42,8 @@ use crate::ferret::{Half, ReceiverHalf, SenderHalf};
 
 /// The public map of a set; both directions of a session share one.
 pub(crate) enum Map {
-    ExpandConvolute(ExpandConvolute),
+    ExpandConvolute(ExpandConvolute<4>),
+    ExpandConvoluteTwo(ExpandConvolute<2>),
     QuasiCyclic(QuasiCyclic),
 }
 
@@ -50,9 +51,14 @@ impl Map {
     /// The map of a seed.
     pub(crate) fn new(set: Set, seed: Block) -> Arc<Self> {
         let log_rows = set.size.log_rows();
-        Arc::new(match set.code {
-            Code::ExpandConvolute => Self::ExpandConvolute(ExpandConvolute::new(seed, log_rows)),
-            Code::QuasiCyclic => Self::QuasiCyclic(QuasiCyclic::new(seed, log_rows)),
+        Arc::new(match (set.code, set.instances()) {
+            (Code::ExpandConvolute, 2) => {
+                Self::ExpandConvoluteTwo(ExpandConvolute::new(seed, log_rows))
+            }
+            (Code::ExpandConvolute, _) => {
+                Self::ExpandConvolute(ExpandConvolute::new(seed, log_rows))
+            }
+            (Code::QuasiCyclic, _) => Self::QuasiCyclic(QuasiCyclic::new(seed, log_rows)),
         })
     }
 
@@ -60,6 +66,7 @@ impl Map {
     fn absorb(&self, table: &mut [Block], from: usize) {
         match self {
             Self::ExpandConvolute(code) => code.absorb(table, from),
+            Self::ExpandConvoluteTwo(code) => code.absorb(table, from),
             // Needs them all.
             Self::QuasiCyclic(_) => {}
         }
@@ -69,6 +76,7 @@ impl Map {
     fn finish(&self, table: &mut [Block]) {
         match self {
             Self::ExpandConvolute(code) => code.finish(table),
+            Self::ExpandConvoluteTwo(code) => code.finish(table),
             Self::QuasiCyclic(code) => code.multiply(table),
         }
     }
@@ -77,6 +85,7 @@ impl Map {
     fn add_rows(&self, first_row: usize, table: &[Block], out: &mut [Block]) {
         match self {
             Self::ExpandConvolute(code) => code.expand(first_row as u64, table, out),
+            Self::ExpandConvoluteTwo(code) => code.expand(first_row as u64, table, out),
             Self::QuasiCyclic(_) => Block::xor_into(out, &table[first_row..][..out.len()]),
         }
     }
@@ -104,7 +113,8 @@ pub(crate) struct Dual<H> {
     group: Lines,
     used: usize,
     end: usize,
-    made: u64,
+    /// Leaves of trees so far. An output takes two, one of them at the start of its iteration.
+    leaves: u64,
 }
 
 impl<H: Half> Dual<H> {
@@ -120,7 +130,7 @@ impl<H: Half> Dual<H> {
             group: Lines::zeros(0),
             used: 0,
             end: 0,
-            made: 0,
+            leaves: 0,
         }
     }
 
@@ -149,6 +159,7 @@ impl<H: Half> Dual<H> {
             self.trees_done += TREES;
         }
         self.map.finish(&mut self.table);
+        self.leaves += self.table.len() as u64;
         Ok(())
     }
 
@@ -166,7 +177,7 @@ impl<H: Half> Dual<H> {
         self.map
             .add_rows(first / self.set.instances(), &self.table, &mut self.group);
         self.trees_done += TREES;
-        self.made += self.group.len() as u64;
+        self.leaves += self.group.len() as u64;
         let keep = self.group.len().min(self.set.handed_out() - first);
         self.next_seed.extend_from_slice(&self.group[keep..]);
         (self.used, self.end) = (0, keep);
@@ -188,7 +199,7 @@ impl<H: Half> CotSource for Dual<H> {
     fn supply(&self) -> Supply {
         let handed_out = self.set.handed_out() as f64;
         Supply {
-            made: self.made,
+            made: self.leaves / 2,
             overhead: self.set.made() as f64 / handed_out,
             bits_per_cot: self.set.bits() as f64 / handed_out,
         }

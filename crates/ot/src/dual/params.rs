@@ -97,12 +97,14 @@ impl Set {
         self.size.log_rows() + 1 - LOG_TREES
     }
 
-    /// Instances run side by side, an agreement constant: four where one gather serves all.
+    /// Instances run side by side, an agreement constant: four where one gather serves all; two in the largest, of which
+    /// four would take 512 MiB a direction.
     #[must_use]
     pub const fn instances(self) -> usize {
-        match self.code {
-            Code::ExpandConvolute => 4,
-            Code::QuasiCyclic => 1,
+        match (self.code, self.size) {
+            (Code::ExpandConvolute, Size::N23) => 2,
+            (Code::ExpandConvolute, _) => 4,
+            (Code::QuasiCyclic, _) => 1,
         }
     }
 

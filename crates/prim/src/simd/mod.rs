@@ -90,6 +90,16 @@ pub(crate) trait Engine: Copy {
     fn load(self, from: &[Block]) -> Self::Reg;
     /// Writes `WIDTH` blocks to the start of `to` (which is at least that long).
     fn store(self, to: &mut [Block], value: Self::Reg);
+    /// Reads the first `WIDTH / 2` blocks of `from`; the other lanes are zero. One block, if `WIDTH` is 1.
+    #[inline(always)]
+    fn load_half(self, from: &[Block]) -> Self::Reg {
+        self.load(from)
+    }
+    /// Writes the first `WIDTH / 2` blocks, or the only one.
+    #[inline(always)]
+    fn store_half(self, to: &mut [Block], value: Self::Reg) {
+        self.store(to, value);
+    }
     /// The same block in every lane.
     fn splat(self, block: Block) -> Self::Reg;
     /// Bitwise exclusive or.

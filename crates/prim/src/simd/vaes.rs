@@ -47,6 +47,20 @@ impl Engine for Vaes<'_> {
     }
 
     #[inline(always)]
+    fn load_half(self, from: &[Block]) -> __m512i {
+        let from = &from[..2];
+        // SAFETY: two blocks are 32 readable bytes.
+        unsafe { _mm512_zextsi256_si512(_mm256_loadu_si256(from.as_ptr().cast())) }
+    }
+
+    #[inline(always)]
+    fn store_half(self, to: &mut [Block], value: __m512i) {
+        let to = &mut to[..2];
+        // SAFETY: two blocks are 32 writable bytes.
+        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), _mm512_castsi512_si256(value)) }
+    }
+
+    #[inline(always)]
     fn splat(self, block: Block) -> __m512i {
         self.load(&[block; 4])
     }
