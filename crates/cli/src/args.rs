@@ -327,7 +327,7 @@ pub enum OtEngine {
     Ferret,
     /// LPN secret of 2^16
     FerretK16,
-    /// LPN secret of 2^17, four instances at once
+    /// LPN secret of 2^17, two instances at once
     FerretK17,
     /// LPN secret of 2^18
     FerretK18,

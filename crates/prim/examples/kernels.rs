@@ -113,13 +113,13 @@ fn lpn() {
     }
     for log in [16, 17, 18] {
         let code = LocalLinearCode::new(Block(1), log);
-        let mut secrets = Lines::zeros(4 << log);
+        let mut secrets = Lines::zeros(2 << log);
         Prg::from_seed(Block(2)).fill_blocks(&mut secrets);
         time(
-            &format!("LPN, four secrets of 2^{log}, an output"),
+            &format!("LPN, two secrets of 2^{log}, an output"),
             4 << 16,
             || {
-                (0..4).for_each(|i| code.encode_four(i << 14, &secrets, &mut out));
+                (0..4).for_each(|i| code.encode_two(i << 15, &secrets, &mut out));
             },
         );
     }

@@ -419,33 +419,38 @@ mod tests {
 
     #[test]
     fn it_is_its_definition_on_every_backend() {
+        follows_its_definition::<2>();
+        follows_its_definition::<4>();
+    }
+
+    fn follows_its_definition<const N: usize>() {
         for log in [6, 9] {
             let n = 1usize << log;
-            let mut first = vec![Block::ZERO; 4 * n];
-            let mut second = vec![Block::ZERO; 4 * n];
+            let mut first = vec![Block::ZERO; N * n];
+            let mut second = vec![Block::ZERO; N * n];
             Prg::from_seed(Block(1)).fill_blocks(&mut first);
             Prg::from_seed(Block(2)).fill_blocks(&mut second);
             let seed = Block(55);
             let instance =
-                |v: &[Block], s: usize| v.chunks(4).map(|row| row[s]).collect::<Vec<_>>();
-            let expected: Vec<Vec<Block>> = (0..4)
+                |v: &[Block], s: usize| v.chunks(N).map(|row| row[s]).collect::<Vec<_>>();
+            let expected: Vec<Vec<Block>> = (0..N)
                 .map(|s| reference(seed, log, &instance(&first, s), &instance(&second, s)))
                 .collect();
             for backend in Backend::available() {
-                let code = ExpandConvolute::<4> {
+                let code = ExpandConvolute::<N> {
                     randomness: Aes128::with_backend(seed, backend),
                     log_rows: log,
                 };
                 let mut table = second.clone();
                 // As the rows arrive: in pieces, one of them a single step.
-                code.absorb(&mut table[..4 * 12], 0);
-                code.absorb(&mut table[..4 * 16], 12);
-                code.absorb(&mut table[..4 * 52], 16);
+                code.absorb(&mut table[..N * 12], 0);
+                code.absorb(&mut table[..N * 16], 12);
+                code.absorb(&mut table[..N * 52], 16);
                 code.absorb(&mut table, 52);
                 code.finish(&mut table);
                 let mut out = first.clone();
-                code.expand(0, &table, &mut out[..4 * 20]);
-                code.expand(20, &table, &mut out[4 * 20..]);
+                code.expand(0, &table, &mut out[..N * 20]);
+                code.expand(20, &table, &mut out[N * 20..]);
                 for (s, expected) in expected.iter().enumerate() {
                     assert!(
                         instance(&out, s) == *expected,

@@ -51,23 +51,23 @@ impl LocalLinearCode {
         });
     }
 
-    /// [`Self::encode`] for four secrets at once: entry `j` of secret `s` is block `4·j + s` of `secrets`,
-    /// and block `4·i + s` of `out` is its output `i`. One gathered cache line serves four outputs.
+    /// [`Self::encode`] for two secrets at once: entry `j` of secret `s` is block `2·j + s` of `secrets`,
+    /// and block `2·i + s` of `out` is its output `i`. One gathered cache line serves two outputs.
     ///
     /// # Panics
-    /// If `secrets` is not `4·2^log_secret` blocks or `out` not whole fours.
-    pub fn encode_four(&self, first_row: u64, secrets: &[Block], out: &mut [Block]) {
-        assert_eq!(secrets.len(), 4 << self.log_secret, "four LPN secrets");
+    /// If `secrets` is not `2·2^log_secret` blocks or `out` not whole pairs.
+    pub fn encode_two(&self, first_row: u64, secrets: &[Block], out: &mut [Block]) {
+        assert_eq!(secrets.len(), 2 << self.log_secret, "two LPN secrets");
         assert!(
-            out.len().is_multiple_of(4),
-            "{} outputs of four secrets",
+            out.len().is_multiple_of(2),
+            "{} outputs of two secrets",
             out.len()
         );
         self.indices.dispatch(Encode {
             code: self,
             first_row,
             out,
-            row: Four { secrets },
+            row: Two { secrets },
         });
     }
 }
@@ -83,7 +83,7 @@ struct One<'a> {
     secret: &'a [Block],
 }
 
-struct Four<'a> {
+struct Two<'a> {
     secrets: &'a [Block],
 }
 
@@ -96,22 +96,27 @@ impl Row for One<'_> {
     }
 }
 
-impl Row for Four<'_> {
-    const BLOCKS: usize = 4;
+impl Row for Two<'_> {
+    const BLOCKS: usize = 2;
 
     #[inline(always)]
     fn xor<E: Engine>(&self, e: E, indices: &[usize; WEIGHT], row: &mut [Block]) {
-        let mut at = 0;
-        while at < 4 {
-            let mut acc = e.load(&row[at..]);
-            for &index in indices {
-                let first = 4 * index + at;
-                // SAFETY: index < 2^log_secret and there are 4·2^log_secret blocks.
-                let entry = unsafe { self.secrets.get_unchecked(first..first + E::WIDTH) };
-                acc = e.xor(acc, e.load(entry));
+        let wide = E::WIDTH >= 2;
+        let mut acc = [e.load_half(row); 2];
+        if !wide {
+            acc[1] = e.load_half(&row[1..]);
+        }
+        for &index in indices {
+            // SAFETY: index < 2^log_secret and there are 2·2^log_secret blocks.
+            let entry = unsafe { self.secrets.get_unchecked(2 * index..2 * index + 2) };
+            acc[0] = e.xor(acc[0], e.load_half(entry));
+            if !wide {
+                acc[1] = e.xor(acc[1], e.load_half(&entry[1..]));
             }
-            e.store(&mut row[at..], acc);
-            at += E::WIDTH;
+        }
+        e.store_half(row, acc[0]);
+        if !wide {
+            e.store_half(&mut row[1..], acc[1]);
         }
     }
 }
@@ -214,19 +219,13 @@ mod tests {
             code.encode(1100, &secret, &mut out[100..]);
             assert!(out == expected, "{backend:?}");
 
-            let four: Vec<Block> = secret
-                .iter()
-                .flat_map(|&b| [b, Block::ZERO, Block(!b.0), b])
-                .collect();
-            let mut wide = vec![Block::ZERO; 4 * 300];
-            code.encode_four(1000, &four, &mut wide);
-            for (i, row) in wide.chunks(4).enumerate() {
+            let two: Vec<Block> = secret.iter().flat_map(|&b| [b, Block(!b.0)]).collect();
+            let mut wide = vec![Block::ZERO; 2 * 300];
+            code.encode_two(1000, &two, &mut wide);
+            for (i, row) in wide.chunks(2).enumerate() {
                 let plain = expected[i] ^ start[i];
                 // Ten ones a row: complements cancel.
-                assert!(
-                    *row == [plain, Block::ZERO, plain, plain],
-                    "{backend:?} row {i}"
-                );
+                assert!(*row == [plain, plain], "{backend:?} row {i}");
             }
         }
     }

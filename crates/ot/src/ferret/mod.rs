@@ -10,8 +10,8 @@
 //! **Streaming.** A row needs its tree and the secret, nothing else; so trees are expanded eight at a
 //! time, on demand, and a request waits for its own trees only. Memory: secrets, seed and one group.
 //!
-//! **Instances.** The matrix is public, so four instances under one Δ may share it, their secrets
-//! interleaved: a gathered cache line then serves four outputs (the gather is what binds). Two trees of
+//! **Instances.** The matrix is public, so instances under one Δ may share it, their secrets
+//! interleaved: a gathered cache line then serves two outputs (the gather is what binds). Four trees of
 //! each instance make a group of eight. `docs/security.md` says what sharing the matrix means.
 //!
 //! ```text
@@ -242,8 +242,8 @@ impl<H: Half> Ferret<H> {
         }
         let outputs = &mut self.group[..lanes << depth];
         let first_row = (self.trees_done << depth) as u64;
-        if instances == 4 {
-            self.code.encode_four(first_row, &self.secrets, outputs);
+        if instances == 2 {
+            self.code.encode_two(first_row, &self.secrets, outputs);
         } else {
             self.code.encode(first_row, &self.secrets, outputs);
         }

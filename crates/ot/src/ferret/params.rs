@@ -58,12 +58,12 @@ impl Set {
         self.log_secret() - 6
     }
 
-    /// LPN instances run side by side (1 or 4): a local choice of speed, but an agreement constant. One
-    /// instance for the smallest set, which starts a session, and where four secrets overflow the cache.
+    /// LPN instances run side by side (1 or 2): a local choice of speed, but an agreement constant. One
+    /// instance for the smallest set, which starts a session, and where two secrets overflow the cache.
     #[must_use]
     pub const fn instances(self) -> usize {
         match self {
-            Self::K17 => 4,
+            Self::K17 => 2,
             Self::K16 | Self::K18 | Self::K19 => 1,
         }
     }
