@@ -96,15 +96,16 @@ pub fn converse<T>(
     }
 }
 
-/// Client and server ends of the lanes of a bench, in turns, all in this process.
+/// Client and server ends of a bench's connections, in turns, all in this process.
 ///
 /// # Errors
 /// If the transport cannot be set up.
 pub fn local_channels(bench: &BenchArgs) -> Result<Vec<Channel>, CliError> {
     let config = Config::new().timeout(BENCH_TIMEOUT).link(bench.link);
+    let connections = bench.threads as usize * bench.connections();
     let (client, server) = match bench.transport {
         Transport::Memory => {
-            let pairs = (0..bench.threads).map(|_| memory_pair_with(&config));
+            let pairs = (0..connections).map(|_| memory_pair_with(&config));
             return Ok(pairs
                 .flat_map(|(client, server)| [client, server])
                 .collect());
@@ -125,13 +126,13 @@ pub fn local_channels(bench: &BenchArgs) -> Result<Vec<Channel>, CliError> {
             Ok([connected, accepted])
         })
     };
-    let pairs = (0..bench.threads)
+    let pairs = (0..connections)
         .map(|_| pair())
         .collect::<Result<Vec<_>, _>>()?;
     Ok(pairs.into_iter().flatten().collect())
 }
 
-/// This party's ends of the lanes of a bench, the peer being another process: connected one after the other, each
+/// This party's ends of a bench's connections, the peer being another process: made one after the other, each
 /// having compared the bench's parameters.
 ///
 /// # Errors
@@ -159,19 +160,19 @@ pub fn remote_channels(
                 Box::new(move || connect(&address, Role::Client, &security, &config))
             }
         };
-    let hello = |lane: u32| {
+    let hello = |number: usize| {
         let shown = |value: &serde_json::Value| value.to_string().trim_matches('"').to_owned();
         let hello = Handshake::new()
             .parameter("threads", bench.threads)
-            .parameter("lane", lane);
+            .parameter("connection", number);
         parameters.iter().fold(hello, |hello, (name, value)| {
             hello.parameter(name, shown(value))
         })
     };
-    (0..bench.threads)
-        .map(|lane| {
+    (0..bench.threads as usize * bench.connections())
+        .map(|number| {
             let mut channel = open()?;
-            hello(lane).run(&mut channel)?;
+            hello(number).run(&mut channel)?;
             Ok(channel)
         })
         .collect()

@@ -62,6 +62,18 @@ fn lookups_cost_what_they_should() {
 }
 
 #[test]
+fn transfers_made_ahead_cost_the_same_bits() {
+    for transport in ["memory", "tls"] {
+        let case =
+            format!("lut --protocol doubling --batch 1000 --threads 2 --transport {transport}");
+        let (plain, ahead) = (bench(&case), bench(&format!("{case} --ahead")));
+        assert_eq!(plain["total"]["bits"], ahead["total"]["bits"]);
+        let engine = ahead["case"]["engine"].as_str().unwrap();
+        assert!(engine.ends_with("made ahead"), "{engine}");
+    }
+}
+
+#[test]
 fn comparisons() {
     for variant in ["onehot", "cheetah", "compact"] {
         for bits in [1, 7, 32, 64] {

@@ -74,14 +74,13 @@ impl Lanes {
             None => (session::local_channels(bench)?, 2),
         };
         let config = bench.ot_config();
-        let lanes: Vec<_> = channels.into_iter().enumerate().collect();
-        let ends = run_all(lanes, |(number, mut channel)| {
-            let ot = Ot::setup(&mut channel, config)?;
-            Ok(End {
-                lane: number / views,
-                channel,
-                ot,
-            })
+        let lanes = by_lane(channels, views, bench.connections());
+        let ends = run_all(lanes, |(lane, mut channel, ahead)| {
+            let mut ot = Ot::setup(&mut channel, config)?;
+            if let Some([client_sends, server_sends]) = ahead {
+                ot = ot.make_ahead(client_sends, server_sends);
+            }
+            Ok(End { lane, channel, ot })
         })?;
         let bits: u64 = ends
             .iter()
@@ -256,6 +255,34 @@ impl Reading {
     fn made_net(&self) -> f64 {
         self.made as f64 / self.overhead.max(1.0)
     }
+}
+
+/// Each end's lane, its channel, and the two for what is made ahead. The channels of all ends of the first connection come
+/// first, then those of the second, and so on; a lane's connections are neighbours.
+fn by_lane(
+    channels: Vec<Channel>,
+    views: usize,
+    connections: usize,
+) -> Vec<(usize, Channel, Option<[Channel; 2]>)> {
+    let mut channels = channels.into_iter();
+    let mut ends = Vec::new();
+    for lane in 0.. {
+        let main: Vec<Channel> = channels.by_ref().take(views).collect();
+        if main.is_empty() {
+            break;
+        }
+        let more: Vec<Channel> = channels.by_ref().take(views * (connections - 1)).collect();
+        let (mut first, mut second): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
+        for (i, channel) in more.into_iter().enumerate() {
+            if i < views { &mut first } else { &mut second }.push(channel);
+        }
+        let mut ahead = first.into_iter().zip(second).map(|(a, b)| [a, b]);
+        ends.extend(
+            main.into_iter()
+                .map(|channel| (lane, channel, ahead.next())),
+        );
+    }
+    ends
 }
 
 fn makes_ots(span: &str) -> bool {
