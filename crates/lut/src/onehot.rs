@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use volvelle_prim::fold::row_words;
-use volvelle_prim::{mask, pack};
+use volvelle_prim::{Lines, mask, pack};
 use zeroize::Zeroizing;
 
 use crate::Index;
@@ -21,20 +21,20 @@ pub(crate) struct OneHots {
     log_entries: u32,
     index: Index,
     /// `max(1, n/64)` words a row; for `n < 64` the low `n` bits.
-    rows: Zeroizing<Vec<u64>>,
+    rows: Lines<u64>,
     /// Shares of the positions, reduced mod `n`.
     positions: Zeroizing<Vec<u16>>,
 }
 
 impl OneHots {
-    /// From its parts; positions are reduced here.
+    /// From its parts; there may be more rows than positions, which are reduced here.
     pub fn new(
         log_entries: u32,
         index: Index,
-        rows: Zeroizing<Vec<u64>>,
+        rows: Lines<u64>,
         mut positions: Zeroizing<Vec<u16>>,
     ) -> Self {
-        debug_assert_eq!(rows.len(), positions.len() * row_words(log_entries));
+        debug_assert!(rows.len() >= positions.len() * row_words(log_entries));
         positions
             .iter_mut()
             .for_each(|p| *p &= mask(log_entries) as u16);

@@ -29,7 +29,7 @@ use std::ops::Range;
 use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot};
 use volvelle_prim::fold::{self, row_words};
-use volvelle_prim::{Block, Prg, mask};
+use volvelle_prim::{Block, Lines, Prg, mask};
 use zeroize::Zeroizing;
 
 use crate::exchange::{append_words, ranges, read_words};
@@ -66,7 +66,7 @@ pub(crate) fn prepare(
     let mut party = Rotation {
         log_entries,
         index,
-        rows: Zeroizing::new(vec![0; batch * words]),
+        rows: Lines::zeros(batch * words),
         positions: Zeroizing::new(vec![0; batch]),
         diagonals: Zeroizing::new(vec![0; CHUNK.min(batch) * words]),
     };
@@ -87,7 +87,7 @@ pub(crate) fn prepare(
 struct Rotation {
     log_entries: u32,
     index: Index,
-    rows: Zeroizing<Vec<u64>>,
+    rows: Lines<u64>,
     positions: Zeroizing<Vec<u16>>,
     /// The sums `a` of the lookups of a chunk.
     diagonals: Zeroizing<Vec<u64>>,

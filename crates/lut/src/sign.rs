@@ -32,7 +32,7 @@ use std::ops::Range;
 
 use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot};
-use volvelle_prim::{Block, mask, pack};
+use volvelle_prim::{Block, Lines, mask, pack};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::LutError;
@@ -90,10 +90,9 @@ pub(crate) struct Signs {
     batch: usize,
     /// A lookup's random choice `c`, then its `β`.
     beta: Zeroizing<Vec<u8>>,
-    /// For each table, `s_0 − s_1` of the OTs sent.
-    masks: Vec<Zeroizing<Vec<u64>>>,
-    /// For each table, `2(s_0 − s_β)`: of the OTs sent, and of those received.
-    folds: Vec<Zeroizing<Vec<u64>>>,
+    /// For each table, `s_0 − s_1` of the OTs sent (its masks), then `2(s_0 − s_β)` of the OTs sent and of those
+    /// received (its folds).
+    pads: Lines<u64>,
 }
 
 /// The word of a table in a pad.
@@ -103,19 +102,26 @@ fn pad_word(pad: &[Block], table: usize) -> u64 {
 
 impl Signs {
     pub fn new(role: Role, words: &[u32], batch: usize) -> Self {
-        let per_table = || {
-            (0..words.len())
-                .map(|_| Zeroizing::new(vec![0; batch]))
-                .collect()
-        };
         Self {
             words: words.to_vec(),
             role,
             batch,
             beta: Zeroizing::new(vec![0; batch]),
-            masks: per_table(),
-            folds: per_table(),
+            pads: Lines::zeros(2 * words.len() * batch),
         }
+    }
+
+    /// Masks and folds of a table for some lookups.
+    fn pads(&self, table: usize, lookups: &Range<usize>) -> (&[u64], &[u64]) {
+        let pads = &self.pads[2 * table * self.batch..][..2 * self.batch];
+        let (masks, folds) = pads.split_at(self.batch);
+        (&masks[lookups.clone()], &folds[lookups.clone()])
+    }
+
+    fn pads_mut(&mut self, table: usize, lookups: &Range<usize>) -> (&mut [u64], &mut [u64]) {
+        let pads = &mut self.pads[2 * table * self.batch..][..2 * self.batch];
+        let (masks, folds) = pads.split_at_mut(self.batch);
+        (&mut masks[lookups.clone()], &mut folds[lookups.clone()])
     }
 
     /// Draws the random OTs of one direction.
@@ -139,10 +145,9 @@ impl Signs {
     }
 
     fn keep_sent(&mut self, lookups: Range<usize>, zero: &[Block], one: &[Block], width: usize) {
-        for (t, (masks, folds)) in self.masks.iter_mut().zip(&mut self.folds).enumerate() {
-            let out = masks[lookups.clone()]
-                .iter_mut()
-                .zip(&mut folds[lookups.clone()]);
+        for t in 0..self.words.len() {
+            let (masks, folds) = self.pads_mut(t, &lookups);
+            let out = masks.iter_mut().zip(folds);
             let pads = zero.chunks_exact(width).zip(one.chunks_exact(width));
             for ((mask, fold), (zero, one)) in out.zip(pads) {
                 let (zero, one) = (pad_word(zero, t), pad_word(one, t));
@@ -153,11 +158,9 @@ impl Signs {
     }
 
     fn keep_received(&mut self, lookups: Range<usize>, pads: &[Block], width: usize) {
-        for (t, folds) in self.folds.iter_mut().enumerate() {
-            for (fold, pad) in folds[lookups.clone()]
-                .iter_mut()
-                .zip(pads.chunks_exact(width))
-            {
+        for t in 0..self.words.len() {
+            let (_, folds) = self.pads_mut(t, &lookups);
+            for (fold, pad) in folds.iter_mut().zip(pads.chunks_exact(width)) {
                 *fold = fold.wrapping_sub(pad_word(pad, t) << 1);
             }
         }
@@ -197,7 +200,7 @@ impl Signs {
     pub fn make(&self, t: usize, lookups: Range<usize>, own: &[u64], frame: &mut Vec<u8>) {
         let bits = message_bits(self.words[t]);
         if bits > 0 {
-            let masks = &self.masks[t][lookups];
+            let (masks, _) = self.pads(t, &lookups);
             let masked: Vec<u64> = own
                 .iter()
                 .zip(masks)
@@ -224,9 +227,7 @@ impl Signs {
         scratch.resize(lookups.len(), 0);
         pack::unpack_into(message, bits, scratch);
         let ring = mask(self.words[t]);
-        let folds = self.folds[t][lookups.clone()]
-            .iter()
-            .zip(&self.beta[lookups]);
+        let folds = self.pads(t, &lookups).1.iter().zip(&self.beta[lookups]);
         for ((own, &message), (&fold, &beta)) in own.iter_mut().zip(scratch.iter()).zip(folds) {
             let chosen = (message << 1) & u64::from(beta).wrapping_neg();
             *own = own.wrapping_add(fold).wrapping_sub(chosen) & ring;
@@ -278,12 +279,9 @@ impl Steps for Fixing<'_> {
     fn take(&mut self, _: usize, lookups: Range<usize>, frame: &[u8]) {
         self.bits.resize(lookups.len(), 0);
         pack::unpack_into(frame, 1, &mut self.bits);
-        let tables = self.signs.masks.iter_mut().zip(&mut self.signs.folds);
-        for (masks, folds) in tables {
-            let pads = masks[lookups.clone()]
-                .iter_mut()
-                .zip(&mut folds[lookups.clone()]);
-            for ((mask, fold), &swap) in pads.zip(&self.bits) {
+        for t in 0..self.signs.words.len() {
+            let (masks, folds) = self.signs.pads_mut(t, &lookups);
+            for ((mask, fold), &swap) in masks.iter_mut().zip(folds).zip(&self.bits) {
                 let swap = swap.wrapping_neg();
                 *fold = fold.wrapping_sub((*mask << 1) & swap);
                 *mask = (*mask ^ swap).wrapping_sub(swap);

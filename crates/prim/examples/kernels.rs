@@ -13,7 +13,7 @@ use volvelle_prim::ggm::{self, Leaf, TREES};
 use volvelle_prim::hash::{Tccr, ccr};
 use volvelle_prim::lpn::LocalLinearCode;
 use volvelle_prim::quasicyclic::QuasiCyclic;
-use volvelle_prim::{Backend, Block, Lines, Prg, fold, select, transpose};
+use volvelle_prim::{Backend, Block, Lines, Prg, fold, lanes, select, transpose};
 
 /// Median of nine timings of `work`, which handles `items`.
 fn time(name: &str, items: usize, mut work: impl FnMut()) {
@@ -36,6 +36,7 @@ fn main() {
     lpn();
     dual();
     bits();
+    doubling();
 }
 
 fn aes() {
@@ -188,4 +189,39 @@ fn bits() {
             black_box(select::sum(black_box(&bits), black_box(&table)));
         });
     });
+}
+
+/// All steps from 2 to 2^8 bits of a frame's vectors, and what they take out of pads.
+fn doubling() {
+    const COUNT: usize = 4096;
+    let mut prg = Prg::from_seed(Block(2));
+    let mut pads = vec![Block::ZERO; COUNT];
+    prg.fill_blocks(&mut pads);
+    let level = |i: u32| vec![0; 2 * lanes::words(COUNT, 1 << i)];
+    let mut levels: Vec<Vec<u64>> = (0..8).map(level).collect();
+    levels.iter_mut().for_each(|level| prg.fill_u64(level));
+    let mut bits = vec![0; COUNT / 64];
+    prg.fill_u64(&mut bits);
+    let received = vec![0x5a; COUNT * 16];
+    time(
+        "pads of 2, 4, … 128 bits taken, a lookup",
+        100 * COUNT,
+        || {
+            for _ in 0..100 {
+                for i in 1..8 {
+                    lanes::xor_pads(&pads, 1, 1 << i, &mut levels[i][..(COUNT << i) / 64]);
+                }
+            }
+        },
+    );
+    time("doubling from 2 to 256 bits, a lookup", 100 * COUNT, || {
+        for _ in 0..100 {
+            for i in 1..8 {
+                let (before, level) = levels.split_at_mut(i);
+                let received = &received[..(COUNT << i) / 8];
+                lanes::double(1 << i, &before[i - 1], &bits, received, &mut level[0]);
+            }
+        }
+    });
+    black_box(levels);
 }

@@ -17,6 +17,7 @@
 //! | [`convolute`] | an expand-convolute code, one map of dual LPN |
 //! | [`quasicyclic`] | a quasi-cyclic code, the other map of dual LPN |
 //! | [`select`] | sums of the table entries that a bit vector selects |
+//! | [`lanes`] | batches of short bit vectors, and the steps that double one-hot vectors |
 //! | [`fold`] | sums of rotated (or XOR-permuted) rows, for secret-shared rotation |
 //!
 //! SIMD and `unsafe` are confined to this crate, each behind a safe function that has a portable
@@ -32,6 +33,7 @@ pub mod fold;
 pub mod gf128;
 pub mod ggm;
 pub mod hash;
+pub mod lanes;
 mod lines;
 pub mod lpn;
 pub mod pack;

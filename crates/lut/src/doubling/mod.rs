@@ -28,7 +28,7 @@
 //! OTs are drawn chunk by chunk, all of one direction and then all of the other, and only what is
 //! needed of the pads is kept: the masking difference, and one fold of both directions' shares.
 
-mod lanes;
+mod levels;
 mod position;
 
 use std::ops::Range;
@@ -36,11 +36,12 @@ use std::ops::Range;
 use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot};
 use volvelle_prim::fold::row_words;
-use volvelle_prim::{Block, Prg};
+use volvelle_prim::{Block, Lines, Prg, lanes};
 use zeroize::{Zeroize, Zeroizing};
 
+use self::levels::Levels;
 use self::position::{Layout, Position};
-use crate::exchange::{Plan, Steps, append_words, exchange, ranges, read_words};
+use crate::exchange::{Plan, Steps, exchange, ranges};
 use crate::onehot::OneHots;
 use crate::{Index, LutError};
 
@@ -85,18 +86,6 @@ fn plan(log_entries: u32, index: Index, batch: usize) -> Plan {
     }
 }
 
-/// What step `i` needs for the whole batch, and what comes of it.
-///
-/// Before the step, `data` holds for each chunk, one after the other, `r_0 ⊕ r_1` of the OTs sent,
-/// and `r_0` of the OTs sent ⊕ the pads received, as batches of vectors of `2^i` bits. The step
-/// replaces them by the vectors of `2^(i+1)` bits: memory touched for the first time is the dearest
-/// of all, so there is to be little of it.
-struct Level {
-    data: Zeroizing<Vec<u64>>,
-    /// Own bits `b_i`, one a lookup.
-    bits: Zeroizing<Vec<u64>>,
-}
-
 /// One party in the middle of making a batch.
 pub(crate) struct Doubling {
     role: Role,
@@ -105,41 +94,16 @@ pub(crate) struct Doubling {
     batch: usize,
     layout: Layout,
     position: Position,
-    /// Levels `i = 0 … k − 1`. At level 0 there is no step: `data` is the vectors of two bits.
-    levels: Vec<Level>,
-    received: Zeroizing<Vec<u64>>,
-    fold: Zeroizing<Vec<u64>>,
+    levels: Levels,
 }
 
 fn zeros<T: Clone + Default + Zeroize>(len: usize) -> Zeroizing<Vec<T>> {
     Zeroizing::new(vec![T::default(); len])
 }
 
-/// Where the bits of some lookups are.
-fn bits_at(lookups: &Range<usize>) -> Range<usize> {
-    lookups.start / 64..lookups.end.div_ceil(64)
-}
-
-/// Where the vectors that come of level `i` are.
-fn vectors_at(i: u32, lookups: &Range<usize>) -> Range<usize> {
-    let start = lanes::words(lookups.start, 2 << i);
-    start..start + lanes::words(lookups.len(), 2 << i)
-}
-
-/// Where the masks of level `i` are, and then the folds.
-fn pads_at(i: u32, lookups: &Range<usize>) -> (Range<usize>, Range<usize>) {
-    let start = lanes::words(lookups.start, 2 << i);
-    let len = lanes::words(lookups.len(), 1 << i);
-    (start..start + len, start + len..start + 2 * len)
-}
-
 impl Doubling {
     /// Starts a batch: draws what is not drawn by OTs.
     pub fn new(role: Role, log_entries: u32, index: Index, batch: usize, prg: &mut Prg) -> Self {
-        let level = |i: u32| Level {
-            data: zeros(2 * lanes::words(batch, 1 << i)),
-            bits: zeros(lanes::words(batch, 1)),
-        };
         let mut party = Self {
             role,
             log_entries,
@@ -147,9 +111,7 @@ impl Doubling {
             batch,
             layout: Layout::new(log_entries, index),
             position: Position::new(role, log_entries, index, batch),
-            levels: (0..log_entries).map(level).collect(),
-            received: zeros(0),
-            fold: zeros(0),
+            levels: Levels::new(log_entries, batch),
         };
         // The server's b_0 is the choice of an OT where there is one for it.
         if role == Role::Client || !party.layout.any() {
@@ -199,7 +161,7 @@ impl Doubling {
     }
 
     fn set_bits(&mut self, i: u32, lookups: Range<usize>, bits: &[u8]) {
-        lanes::pack_bits(bits, &mut self.levels[i as usize].bits[bits_at(&lookups)]);
+        lanes::pack_bits(bits, self.levels.bits_mut(i, &lookups));
         self.position.set_bits(i, lookups, bits);
     }
 
@@ -209,20 +171,17 @@ impl Doubling {
         lookups: Range<usize>,
         width: usize,
         zero: &[Block],
-        one: &mut [Block],
+        one: &[Block],
     ) {
         if self.role == Role::Client && self.layout.bits(i) > 0 {
             self.position
                 .keep_sent(i, lookups.clone(), vector_bits(i), (zero, one), width);
         }
         if i > 0 {
-            let data = &mut self.levels[i as usize].data;
-            let (masks, folds) = pads_at(i, &lookups);
-            lanes::xor_pads(zero, width, 1 << i, &mut data[folds]);
-            one.iter_mut()
-                .zip(zero)
-                .for_each(|(one, &zero)| *one ^= zero);
-            lanes::xor_pads(one, width, 1 << i, &mut data[masks]);
+            let (masks, folds) = self.levels.pads_mut(i, &lookups);
+            lanes::xor_pads(zero, width, 1 << i, folds);
+            lanes::xor_pads(zero, width, 1 << i, masks);
+            lanes::xor_pads(one, width, 1 << i, masks);
         }
     }
 
@@ -241,39 +200,29 @@ impl Doubling {
                 .keep_received(i, lookups.clone(), vector_bits(i), pads, width);
         }
         if i > 0 {
-            let (_, folds) = pads_at(i, &lookups);
-            lanes::xor_pads(
-                pads,
-                width,
-                1 << i,
-                &mut self.levels[i as usize].data[folds],
-            );
+            let (_, folds) = self.levels.pads_mut(i, &lookups);
+            lanes::xor_pads(pads, width, 1 << i, folds);
         }
     }
 
     /// Runs the steps: all talking but the OTs.
     pub fn run(mut self, ch: &mut Channel) -> Result<OneHots, LutError> {
-        let flip = self.role == Role::Client;
-        let Level { data, bits } = &mut self.levels[0];
-        let e = &mut data[..lanes::words(self.batch, 2)];
-        lanes::start(bits, flip, e, self.batch);
+        self.levels.start(self.role == Role::Client);
         let plan = plan(self.log_entries, self.index, self.batch);
         exchange(ch, &plan, &mut self)?;
         Ok(self.finish())
     }
 
-    fn finish(mut self) -> OneHots {
-        let last = self.log_entries - 1;
-        let mut packed = std::mem::take(&mut self.levels[last as usize].data);
+    fn finish(self) -> OneHots {
+        let packed = self.levels.into_last();
         let rows = if self.log_entries < 6 {
-            let mut rows = zeros(self.batch * row_words(self.log_entries));
+            let mut rows = Lines::zeros(self.batch * row_words(self.log_entries));
             for lookups in ranges(self.batch, chunk(self.log_entries)) {
-                let packed = &packed[vectors_at(last, &lookups)];
+                let packed = &packed[levels::vectors_at(self.log_entries - 1, &lookups)];
                 lanes::unpack(1 << self.log_entries, packed, &mut rows[lookups]);
             }
             rows
         } else {
-            packed.truncate(self.batch * row_words(self.log_entries));
             packed
         };
         OneHots::new(self.log_entries, self.index, rows, self.position.finish())
@@ -302,10 +251,13 @@ impl Steps for Doubling {
 
     fn make(&mut self, step: usize, lookups: Range<usize>, frame: &mut Vec<u8>) {
         let i = step as u32 + 1;
-        let e = &self.levels[step].data[vectors_at(step as u32, &lookups)];
-        let masks = &self.levels[i as usize].data[pads_at(i, &lookups).0];
-        let masked = e.iter().zip(masks).map(|(&e, &mask)| e ^ mask);
-        append_words(masked, (lookups.len() << i).div_ceil(8), frame);
+        let (e, masks) = (
+            self.levels.vectors(i - 1, &lookups),
+            self.levels.masks(i, &lookups),
+        );
+        let start = frame.len();
+        frame.resize(start + (lookups.len() << i).div_ceil(8), 0);
+        lanes::xor_to_bytes(e, masks, &mut frame[start..]);
         if step == 0 && self.role == Role::Client && self.layout.any() {
             self.position.make(lookups, frame);
         }
@@ -317,23 +269,6 @@ impl Steps for Doubling {
         if !products.is_empty() {
             self.position.take(lookups.clone(), products);
         }
-        read_words(vectors, &mut self.received);
-        let (before, level) = self.levels.split_at_mut(i as usize);
-        let (before, level) = (&mut before[step], &mut level[0]);
-        self.fold.clear();
-        self.fold
-            .extend_from_slice(&level.data[pads_at(i, &lookups).1]);
-        lanes::double(
-            1 << i,
-            &before.data[vectors_at(step as u32, &lookups)],
-            &level.bits[bits_at(&lookups)],
-            &self.fold,
-            &self.received,
-            &mut level.data[vectors_at(i, &lookups)],
-        );
-        if lookups.end == self.batch {
-            // The last chunk of this step: what it started from is used up.
-            before.data = zeros(0);
-        }
+        self.levels.double(i, &lookups, vectors);
     }
 }

@@ -1,0 +1,664 @@
+//! Many short vectors side by side in 64-bit words: one step of doubling one-hot vectors, and what it
+//! takes out of the pads of random OTs.
+//!
+//! A batch of vectors of `w` bits (`w` a power of two) is one contiguous bit string: for `w < 64` a
+//! word holds `64/w` *lanes*, for `w ≥ 64` a vector takes whole words. A step of doubling is then a
+//! few operations a word, for all its lanes at once, and a message is the string itself.
+//!
+//! Floors: [`double`] reads three words and writes two for each word of `e`, [`xor_pads`] reads a whole
+//! pad for each vector; with AVX-512 both come near what the second-level cache gives.
+
+use crate::{Backend, Block};
+
+/// Words that hold `count` vectors of `width` bits.
+#[must_use]
+pub const fn words(count: usize, width: usize) -> usize {
+    (count * width).div_ceil(64)
+}
+
+/// Calls `$body` with the lane width as a constant.
+macro_rules! with_lane_width {
+    ($width:expr, [$($w:literal)*], $W:ident => $body:expr, $other:pat => $rest:expr) => {
+        match $width {
+            $($w => {
+                const $W: usize = $w;
+                $body
+            })*
+            $other => $rest,
+        }
+    };
+}
+
+fn bad_width(width: usize) -> ! {
+    panic!("lanes have 2, 4, … 32 bits, not {width}")
+}
+
+/// Whether the AVX-512 twins are to be used.
+#[cfg(target_arch = "x86_64")]
+fn wide_registers() -> bool {
+    Backend::current() == Backend::Vaes
+}
+
+/// Gathers bits given as bytes 0 or 1, 64 a word.
+pub fn pack_bits(bits: &[u8], out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if wide_registers() {
+        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
+        unsafe { avx512::pack_bits(bits, out) };
+        return;
+    }
+    pack_bits_portable(bits, out);
+}
+
+fn pack_bits_portable(bits: &[u8], out: &mut [u64]) {
+    /// Moves bit 0 of byte `i` to bit `56 + i`; the partial products meet nowhere.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    for (word, bits) in out.iter_mut().zip(bits.chunks(64)) {
+        let mut bytes = [0; 64];
+        bytes[..bits.len()].copy_from_slice(bits);
+        let (octets, _) = bytes.as_chunks::<8>();
+        *word = octets.iter().rev().fold(0, |word, &octet| {
+            let ones = u64::from_le_bytes(octet) & 0x0101_0101_0101_0101;
+            word << 8 | ones.wrapping_mul(GATHER) >> 56
+        });
+    }
+}
+
+/// Runs of `run` ones, one every `stride` bits.
+const fn runs(run: usize, stride: usize) -> u64 {
+    let mut mask = 0;
+    let mut start = 0;
+    while start < 64 {
+        mask |= (u64::MAX >> (64 - run)) << start;
+        start += stride;
+    }
+    mask
+}
+
+/// The masks of [`spread_bits`], for groups of 32, 16, … 1 bits.
+const fn spread_masks(width: usize) -> [u64; 6] {
+    let mut masks = [0; 6];
+    let mut i = 0;
+    while i < 6 {
+        let group = 32 >> i;
+        if group * width <= 64 {
+            masks[i] = runs(group, group * width);
+        }
+        i += 1;
+    }
+    masks
+}
+
+/// Moves bit `i` of the low `64/W` bits to bit `i·W`.
+#[inline(always)]
+fn spread_bits<const W: usize>(bits: u64) -> u64 {
+    let masks = const { spread_masks(W) };
+    let mut x = bits & (u64::MAX >> (64 - 64 / W));
+    for (i, mask) in masks.into_iter().enumerate() {
+        let group = 32 >> i;
+        if group * W < 64 {
+            x = (x | x << (group * (W - 1))) & mask;
+        }
+    }
+    x
+}
+
+/// The choice bits of the lanes of word `word`, each at its lane's lowest bit.
+#[inline(always)]
+fn lane_bits<const W: usize>(bits: &[u64], word: usize) -> u64 {
+    let first = word * (64 / W);
+    spread_bits::<W>(bits[first / 64] >> (first % 64))
+}
+
+/// All ones in the lanes of word `word` whose bit is set.
+#[inline(always)]
+fn lane_mask<const W: usize>(bits: &[u64], word: usize) -> u64 {
+    lane_bits::<W>(bits, word).wrapping_mul(u64::MAX >> (64 - W))
+}
+
+/// Moves lane `i` (of `W` bits) of the low half to bit `2·W·i`.
+#[inline(always)]
+fn spread_lanes<const W: usize>(half: u64) -> u64 {
+    let mut x = half & 0xffff_ffff;
+    for step in [16, 8, 4, 2, 1] {
+        if step >= W {
+            x = (x | x << step) & runs(step, 2 * step);
+        }
+    }
+    x
+}
+
+/// Vectors of two bits `(b ⊕ flip, b)`, one for each of `count` bits `b`.
+pub fn start(bits: &[u64], flip: bool, out: &mut [u64], count: usize) {
+    let flip = if flip { runs(1, 2) } else { 0 };
+    for (i, out) in out.iter_mut().enumerate() {
+        let b = lane_bits::<2>(bits, i);
+        *out = b ^ flip | b << 1;
+    }
+    if !count.is_multiple_of(32)
+        && let Some(last) = out.last_mut()
+    {
+        *last &= u64::MAX >> (64 - 2 * (count % 32));
+    }
+}
+
+/// XORs the low `width` bits of every pad, as a batch of vectors, to `out`. A pad is `blocks`
+/// blocks, one if `width < 64`.
+pub fn xor_pads(pads: &[Block], blocks: usize, width: usize, out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if wide_registers() && blocks == width.div_ceil(128) {
+        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
+        let (pads_done, words_done) = unsafe { avx512::xor_pads(pads, width, out) };
+        return xor_pads_portable(&pads[pads_done..], blocks, width, &mut out[words_done..]);
+    }
+    xor_pads_portable(pads, blocks, width, out);
+}
+
+fn xor_pads_portable(pads: &[Block], blocks: usize, width: usize, out: &mut [u64]) {
+    fn narrow<const W: usize>(pads: &[Block], out: &mut [u64]) {
+        for (word, pads) in out.iter_mut().zip(pads.chunks(64 / W)) {
+            *word ^= pads.iter().enumerate().fold(0, |word, (lane, pad)| {
+                word | (pad.0 as u64 & u64::MAX >> (64 - W)) << (lane * W)
+            });
+        }
+    }
+    match width {
+        64 => out
+            .iter_mut()
+            .zip(pads.chunks_exact(blocks))
+            .for_each(|(w, p)| *w ^= p[0].0 as u64),
+        128.. => {
+            let vectors = out
+                .chunks_exact_mut(width / 64)
+                .zip(pads.chunks_exact(blocks));
+            for (vector, pad) in vectors {
+                for (words, block) in vector.chunks_exact_mut(2).zip(pad) {
+                    words[0] ^= block.0 as u64;
+                    words[1] ^= (block.0 >> 64) as u64;
+                }
+            }
+        }
+        _ => with_lane_width!(width, [2 4 8 16 32], W => narrow::<W>(pads, out), w => bad_width(w)),
+    }
+}
+
+/// One step of doubling for a batch of vectors `e` of `width` bits: `e' = (e ⊕ p) ‖ p`, with the share
+/// `p = b·(e ⊕ received) ⊕ fold` of the product.
+///
+/// `fold` is the second half of `data`, which is as long as `e` twice; `e'` takes all its place. Missing
+/// bytes of the last word received count as zero.
+///
+/// # Panics
+/// If the lengths do not fit.
+pub fn double(width: usize, e: &[u64], bits: &[u64], received: &[u8], data: &mut [u64]) {
+    assert_eq!(data.len(), 2 * e.len(), "room for the doubled vectors");
+    assert_eq!(received.len().div_ceil(8), e.len(), "one message a vector");
+    #[cfg(target_arch = "x86_64")]
+    if wide_registers() {
+        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
+        let done = unsafe { avx512::double(width, e, bits, received, data) };
+        return double_portable(width, done, e, bits, received, data);
+    }
+    double_portable(width, 0, e, bits, received, data);
+}
+
+/// Bytes `8i … 8i + 7`, as far as there are.
+#[inline(always)]
+fn word_at(bytes: &[u8], i: usize) -> u64 {
+    let rest = &bytes[8 * i..];
+    if let Some(whole) = rest.first_chunk() {
+        return u64::from_le_bytes(*whole);
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    u64::from_le_bytes(last)
+}
+
+/// [`double`] from word `first` of `e` on. What is written for a word never reaches a fold still to be
+/// read: words `2i` and `2i + 1` are at most fold `i`'s, `len + i`.
+fn double_portable(
+    width: usize,
+    first: usize,
+    e: &[u64],
+    bits: &[u64],
+    received: &[u8],
+    data: &mut [u64],
+) {
+    fn narrow<const W: usize>(
+        first: usize,
+        e: &[u64],
+        bits: &[u64],
+        received: &[u8],
+        data: &mut [u64],
+    ) {
+        for i in first..e.len() {
+            let product = (e[i] ^ word_at(received, i)) & lane_mask::<W>(bits, i);
+            let high = product ^ data[e.len() + i];
+            let low = e[i] ^ high;
+            data[2 * i] = spread_lanes::<W>(low) | spread_lanes::<W>(high) << W;
+            data[2 * i + 1] = spread_lanes::<W>(low >> 32) | spread_lanes::<W>(high >> 32) << W;
+        }
+    }
+    if width >= 64 {
+        let words = width / 64;
+        for i in first..e.len() {
+            let (row, j) = (i / words, i % words);
+            let chosen = (bits[row / 64] >> (row % 64) & 1).wrapping_neg();
+            let high = (e[i] ^ word_at(received, i)) & chosen ^ data[e.len() + i];
+            data[2 * row * words + j] = e[i] ^ high;
+            data[(2 * row + 1) * words + j] = high;
+        }
+        return;
+    }
+    with_lane_width!(
+        width, [2 4 8 16 32],
+        W => narrow::<W>(first, e, bits, received, data),
+        width => bad_width(width)
+    );
+}
+
+/// Writes `a ⊕ b` as bytes.
+///
+/// # Panics
+/// If `out` is longer than `a` or `b`.
+pub fn xor_to_bytes(a: &[u64], b: &[u64], out: &mut [u8]) {
+    let (words, rest) = out.as_chunks_mut::<8>();
+    let whole = words.len();
+    for ((out, a), b) in words.iter_mut().zip(&a[..whole]).zip(&b[..whole]) {
+        *out = (a ^ b).to_le_bytes();
+    }
+    if !rest.is_empty() {
+        rest.copy_from_slice(&(a[whole] ^ b[whole]).to_le_bytes()[..rest.len()]);
+    }
+}
+
+/// A batch of vectors of `width < 64` bits, one a word.
+pub fn unpack(width: usize, packed: &[u64], out: &mut [u64]) {
+    fn narrow<const W: usize>(packed: &[u64], out: &mut [u64]) {
+        for (&word, out) in packed.iter().zip(out.chunks_mut(64 / W)) {
+            for (lane, out) in out.iter_mut().enumerate() {
+                *out = word >> (lane * W) & u64::MAX >> (64 - W);
+            }
+        }
+    }
+    with_lane_width!(width, [2 4 8 16 32], W => narrow::<W>(packed, out), w => bad_width(w));
+}
+
+/// The same with eight words a register.
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use std::arch::x86_64::*;
+
+    use super::{bad_width, lane_mask, pack_bits_portable, runs, spread_bits};
+    use crate::Block;
+
+    /// Words of a register.
+    const WORDS: usize = 8;
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn load<T>(from: &[T]) -> __m512i {
+        assert!(size_of_val(from) >= 64);
+        // SAFETY: 64 bytes are readable, as just checked.
+        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn store(to: &mut [u64], value: __m512i) {
+        let to = &mut to[..WORDS];
+        // SAFETY: eight words are 64 writable bytes.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), value) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn pack_bits(bits: &[u8], out: &mut [u64]) {
+        let (whole, rest) = bits.as_chunks::<64>();
+        for (word, bits) in out.iter_mut().zip(whole) {
+            *word = _mm512_test_epi8_mask(load(bits), _mm512_set1_epi8(1));
+        }
+        if !rest.is_empty() {
+            pack_bits_portable(rest, &mut out[whole.len()..]);
+        }
+    }
+
+    /// The low words of eight pads of a block.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn low_words(pads: &[Block]) -> __m512i {
+        let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+        _mm512_permutex2var_epi64(load(&pads[..4]), even, load(&pads[4..8]))
+    }
+
+    /// The low `W ≤ 8` bits of each byte, side by side.
+    #[inline]
+    fn squeeze<const W: usize>(bytes: u64) -> u64 {
+        let mut x = bytes & const { runs(W, 8) };
+        if W < 8 {
+            x = (x | x >> (8 - W)) & const { runs(2 * W, 16) };
+            x = (x | x >> (16 - 2 * W)) & const { runs(4 * W, 32) };
+            x = (x | x >> (32 - 4 * W)) & const { runs(8 * W, 64) };
+        }
+        x
+    }
+
+    /// XORs the pads' low bits to `out`, for as many pads as fill registers and words; returns how many
+    /// blocks and words are done.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(super) fn xor_pads(pads: &[Block], width: usize, out: &mut [u64]) -> (usize, usize) {
+        match width {
+            2 => xor_bytes::<2>(pads, out),
+            4 => xor_bytes::<4>(pads, out),
+            8 => xor_bytes::<8>(pads, out),
+            16 | 32 | 64 => xor_words(pads, width, out),
+            128.. => {
+                let (lines, _) = pads.as_chunks::<4>();
+                let (words, _) = out.as_chunks_mut::<WORDS>();
+                for (words, line) in words.iter_mut().zip(lines) {
+                    let sum = _mm512_xor_si512(load(words), load(line));
+                    store(words, sum);
+                }
+                let done = lines.len().min(words.len());
+                (4 * done, WORDS * done)
+            }
+            _ => bad_width(width),
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn xor_bytes<const W: usize>(pads: &[Block], out: &mut [u64]) -> (usize, usize) {
+        let words = pads.len() / (64 / W);
+        for (word, pads) in out.iter_mut().zip(pads.chunks_exact(64 / W)) {
+            for (i, eight) in pads.chunks_exact(WORDS).enumerate() {
+                let bytes = _mm_cvtsi128_si64(_mm512_cvtepi64_epi8(low_words(eight)));
+                *word ^= squeeze::<W>(bytes as u64) << (i * 8 * W);
+            }
+        }
+        (words * (64 / W), words)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn xor_words(pads: &[Block], width: usize, out: &mut [u64]) -> (usize, usize) {
+        let words = width / 8;
+        let mut done = 0;
+        for (out, eight) in out.chunks_exact_mut(words).zip(pads.chunks_exact(WORDS)) {
+            let low = low_words(eight);
+            let vectors = match width {
+                16 => _mm512_zextsi128_si512(_mm512_cvtepi64_epi16(low)),
+                32 => _mm512_zextsi256_si512(_mm512_cvtepi64_epi32(low)),
+                _ => low,
+            };
+            let mask = u8::MAX >> (WORDS - words);
+            let at = out.as_mut_ptr().cast();
+            // SAFETY: `out` has `words` words, and the mask as many bits.
+            unsafe {
+                let sum = _mm512_xor_si512(_mm512_maskz_loadu_epi64(mask, at), vectors);
+                _mm512_mask_storeu_epi64(at, mask, sum);
+            }
+            done += 1;
+        }
+        (done * WORDS, done * words)
+    }
+
+    /// Doubles the first words of `e`, eight at a time, as long as eight words are received; returns how many.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(super) fn double(
+        width: usize,
+        e: &[u64],
+        bits: &[u64],
+        received: &[u8],
+        data: &mut [u64],
+    ) -> usize {
+        with_lane_width!(
+            width, [2 4 8 16 32 64 128 256],
+            W => double_lanes::<W>(e, bits, received, data),
+            width => double_rows(width / 64, e, bits, received, data)
+        )
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn double_lanes<const W: usize>(
+        e: &[u64],
+        bits: &[u64],
+        received: &[u8],
+        data: &mut [u64],
+    ) -> usize {
+        let registers = received.len() / 64;
+        for i in 0..registers {
+            let at = i * WORDS;
+            let (own, theirs) = (load(&e[at..]), load(&received[8 * at..]));
+            let product = _mm512_and_si512(_mm512_xor_si512(own, theirs), mask::<W>(bits, at));
+            let high = _mm512_xor_si512(product, load(&data[e.len() + at..]));
+            let low = _mm512_xor_si512(own, high);
+            let (first, second) = interleave::<W>(low, high);
+            store(&mut data[2 * at..], first);
+            store(&mut data[2 * at + WORDS..], second);
+        }
+        registers * WORDS
+    }
+
+    /// A vector of eight words and more.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn double_rows(
+        words: usize,
+        e: &[u64],
+        bits: &[u64],
+        received: &[u8],
+        data: &mut [u64],
+    ) -> usize {
+        for row in 0..e.len() / words {
+            let chosen =
+                _mm512_set1_epi64((bits[row / 64] >> (row % 64) & 1).wrapping_neg() as i64);
+            for at in (row * words..(row + 1) * words).step_by(WORDS) {
+                let (own, theirs) = (load(&e[at..]), load(&received[8 * at..]));
+                let product = _mm512_and_si512(_mm512_xor_si512(own, theirs), chosen);
+                let high = _mm512_xor_si512(product, load(&data[e.len() + at..]));
+                store(&mut data[row * words + at..], _mm512_xor_si512(own, high));
+                store(&mut data[(row + 1) * words + at..], high);
+            }
+        }
+        e.len()
+    }
+
+    /// All ones in the lanes, of the eight words from word `at` on, whose bit is set.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn mask<const W: usize>(bits: &[u64], at: usize) -> __m512i {
+        let first = at * 64 / W;
+        if W < 8 {
+            let mut masks = [0; WORDS];
+            for (i, mask) in masks.iter_mut().enumerate() {
+                *mask = lane_mask::<W>(bits, at + i);
+            }
+            return load(&masks);
+        }
+        let bits = bits[first / 64] >> (first % 64);
+        match W {
+            8 => _mm512_movm_epi8(bits),
+            16 => _mm512_movm_epi16(bits as u32),
+            32 => _mm512_movm_epi32(bits as u16),
+            64 => _mm512_movm_epi64(bits as u8),
+            128 => _mm512_movm_epi64(spread_bits::<2>(bits & 15) as u8 * 3),
+            _ => _mm512_movm_epi64(spread_bits::<4>(bits & 3) as u8 * 15),
+        }
+    }
+
+    /// The lanes of two registers in turn, as two registers.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn interleave<const W: usize>(low: __m512i, high: __m512i) -> (__m512i, __m512i) {
+        let both = |first, second| {
+            (
+                _mm512_permutex2var_epi64(low, first, high),
+                _mm512_permutex2var_epi64(low, second, high),
+            )
+        };
+        match W {
+            64 => {
+                return both(
+                    _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11),
+                    _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15),
+                );
+            }
+            128 => {
+                return both(
+                    _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
+                    _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15),
+                );
+            }
+            256 => {
+                return both(
+                    _mm512_setr_epi64(0, 1, 2, 3, 8, 9, 10, 11),
+                    _mm512_setr_epi64(4, 5, 6, 7, 12, 13, 14, 15),
+                );
+            }
+            _ => {}
+        }
+        // Words 0, 4, 1, 5, …: unpacking then gives the words in their order.
+        let order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+        let (low, high) = (
+            _mm512_permutexvar_epi64(order, low),
+            _mm512_permutexvar_epi64(order, high),
+        );
+        match W {
+            32 => (
+                _mm512_unpacklo_epi32(low, high),
+                _mm512_unpackhi_epi32(low, high),
+            ),
+            16 => (
+                _mm512_unpacklo_epi16(low, high),
+                _mm512_unpackhi_epi16(low, high),
+            ),
+            _ => (
+                refine::<W>(_mm512_unpacklo_epi8(low, high)),
+                refine::<W>(_mm512_unpackhi_epi8(low, high)),
+            ),
+        }
+    }
+
+    /// From bytes in turn to lanes of 4 or 2 bits in turn.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn refine<const W: usize>(mut x: __m512i) -> __m512i {
+        if W <= 4 {
+            x = swap_middle::<4>(x, 0x0f00_0f00_0f00_0f00);
+        }
+        if W <= 2 {
+            x = swap_middle::<2>(x, 0x3030_3030_3030_3030);
+        }
+        x
+    }
+
+    /// Swaps the second and the third of every four lanes; `third` are the bits of the latter.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn swap_middle<const LANE: u32>(x: __m512i, third: u64) -> __m512i {
+        let third = _mm512_set1_epi64(third as i64);
+        let differ = _mm512_and_si512(_mm512_xor_si512(x, _mm512_slli_epi64::<LANE>(x)), third);
+        _mm512_xor_si512(
+            x,
+            _mm512_xor_si512(differ, _mm512_srli_epi64::<LANE>(differ)),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Bit `i` of the string.
+    fn bit(words: &[u64], i: usize) -> bool {
+        words[i / 64] >> (i % 64) & 1 == 1
+    }
+
+    fn random(seed: u64, len: usize) -> Vec<u64> {
+        let mut out = vec![0; len];
+        crate::Prg::from_seed(Block(seed.into())).fill_u64(&mut out);
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn doubling_is_its_formula(seed: u64, log in 1u32..12, count in 1usize..300) {
+            let w = 1 << log;
+            let len = words(count, w);
+            let inputs = random(seed, 4 * len);
+            let (e, data) = (&inputs[..len], &inputs[len..3 * len]);
+            let (fold, received) = (&inputs[2 * len..3 * len], &inputs[3 * len..]);
+            let bytes: Vec<u8> = received.iter().flat_map(|w| w.to_le_bytes()).collect();
+            let bytes = &bytes[..(count * w).div_ceil(8)];
+            let bits = random(seed ^ 1, words(count, 1));
+            let (mut out, mut portable) = (data.to_vec(), data.to_vec());
+            double(w, e, &bits, bytes, &mut out);
+            double_portable(w, 0, e, &bits, bytes, &mut portable);
+            for i in 0..count {
+                for j in 0..w {
+                    let at = i * w + j;
+                    let high = (bit(e, at) ^ bit(received, at)) & bit(&bits, i) ^ bit(fold, at);
+                    for out in [&out, &portable] {
+                        prop_assert_eq!(bit(out, 2 * i * w + j), bit(e, at) ^ high);
+                        prop_assert_eq!(bit(out, (2 * i + 1) * w + j), high);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn sums_as_bytes(seed: u64, len in 0usize..200) {
+            let (a, b) = (random(seed, 25), random(seed ^ 1, 25));
+            let mut out = vec![9; len];
+            xor_to_bytes(&a, &b, &mut out);
+            let expected = a.iter().zip(&b).flat_map(|(a, b)| (a ^ b).to_le_bytes());
+            prop_assert_eq!(out, expected.take(len).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn starting_and_unpacking(seed: u64, count in 1usize..150, flip: bool) {
+            let bits = random(seed, words(count, 1));
+            let mut packed = vec![0; words(count, 2)];
+            start(&bits, flip, &mut packed, count);
+            let mut rows = vec![0; count];
+            unpack(2, &packed, &mut rows);
+            for (i, row) in rows.into_iter().enumerate() {
+                let b = u64::from(bit(&bits, i));
+                prop_assert_eq!(row, b ^ u64::from(flip) | b << 1);
+            }
+            prop_assert!((2 * count..64 * packed.len()).all(|i| !bit(&packed, i)));
+        }
+
+        #[test]
+        fn pads(seed: u64, log in 1u32..10, count in 1usize..300, spare in 0usize..2) {
+            let w = 1usize << log;
+            let blocks = w.div_ceil(128) + if w < 64 { 0 } else { spare };
+            let source = random(seed, 2 * blocks * count);
+            let pads: Vec<Block> = source
+                .chunks(2)
+                .map(|p| Block(u128::from(p[0]) | u128::from(p[1]) << 64))
+                .collect();
+            let before = random(seed ^ 1, words(count, w));
+            let (mut out, mut portable) = (before.clone(), before.clone());
+            xor_pads(&pads, blocks, w, &mut out);
+            xor_pads_portable(&pads, blocks, w, &mut portable);
+            for i in 0..count * w {
+                let pad = bit(&source, (i / w) * blocks * 128 + i % w);
+                prop_assert_eq!(bit(&out, i) ^ bit(&before, i), pad);
+                prop_assert_eq!(bit(&portable, i) ^ bit(&before, i), pad);
+            }
+        }
+
+        #[test]
+        fn packing_bits(bits in prop::collection::vec(0u8..2, 1..300)) {
+            let mut out = vec![0; words(bits.len(), 1)];
+            let mut portable = out.clone();
+            pack_bits(&bits, &mut out);
+            pack_bits_portable(&bits, &mut portable);
+            prop_assert_eq!(&out, &portable);
+            prop_assert!(bits.iter().enumerate().all(|(i, &b)| bit(&out, i) == (b == 1)));
+        }
+    }
+}
