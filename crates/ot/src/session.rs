@@ -351,8 +351,7 @@ impl Ot {
                 first: tweak(self.role, self.sent),
                 width,
             };
-            hash.hash(q, Block::ZERO, zeros);
-            hash.hash(q, delta, ones);
+            hash.hash_both(q, delta, zeros, ones);
             self.sent += q.len() as u64;
         }
         Ok(())

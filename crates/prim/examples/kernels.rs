@@ -53,6 +53,10 @@ fn aes() {
     time("tccr hash, a block (2 AES)", 100 << 12, || {
         (0..100).for_each(|_| hash.hash(&blocks, Block(3), &mut out));
     });
+    let mut ones = out.clone();
+    time("both pads of an OT (4 AES)", 100 << 12, || {
+        (0..100).for_each(|_| hash.hash_both(&blocks, Block(3), &mut out, &mut ones));
+    });
 }
 
 fn trees() {
