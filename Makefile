@@ -1,5 +1,5 @@
 # Short names for what is done often. `make help` lists them.
-.PHONY: help demo test check bench model doc
+.PHONY: help demo test kill check bench model doc
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -9,6 +9,9 @@ demo: ## classify handwritten digits privately, two processes on this machine
 
 test: ## every test
 	cargo test --workspace --doc && cargo test --workspace --lib --bins --tests
+
+kill: ## two processes with stores, one of them killed 200 times
+	cargo test -p volvelle-lut --test store_kill -- --ignored --nocapture two_hundred
 
 check: ## everything the continuous integration checks
 	.ci/run

@@ -4,6 +4,8 @@ use thiserror::Error;
 use volvelle_net::NetError;
 use volvelle_ot::OtError;
 
+use crate::StoreError;
+
 /// Error of a table lookup or of its preprocessing.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -14,6 +16,9 @@ pub enum LutError {
     /// Oblivious transfer failed.
     #[error(transparent)]
     Ot(#[from] OtError),
+    /// A store of correlations failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// A batch of no lookups.
     #[error("a batch must hold at least one lookup")]
     EmptyBatch,

@@ -11,6 +11,7 @@
 //! | `doubling` | makes it by random OTs | `k − 1` | `2(n − 2) + k(k−1)/2` |
 //! | `arithmetic`, `sign` | additive shares of `l` bits | 2 | `2k + 2(l − 1)`, 2 before |
 //! | `boolean`, `bits` | XOR-shared outputs, words or bits | 1 | `2k` |
+//! | [`Store`] | keeps lookups on disk until they are used | 1 a connection | |
 //! | [`SpLut`] | the baseline, without one-hot correlations | 2 | `k + n·l` |
 //!
 //! (`n = 2^k` entries; rounds are for a whole batch, bits for a lookup, OT generation excluded.)
@@ -52,6 +53,7 @@ mod rotation;
 mod shape;
 mod sign;
 mod splut;
+mod store;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -60,4 +62,5 @@ pub use error::LutError;
 pub use lookups::Lookups;
 pub use shape::{Generator, Index, MAX_LOG_ENTRIES, Output, Protocol, Shape};
 pub use splut::SpLut;
+pub use store::{Store, StoreError, StoreKey};
 pub use table::{BitTable, Table};

@@ -1,5 +1,7 @@
 //! Prepared lookups: one-hot correlations, and what an additive output needs besides.
 
+use std::ops::Range;
+
 use volvelle_net::{Channel, Role};
 use volvelle_ot::{Cost, Ot, PhasedCost};
 use volvelle_prim::{BitVec, Prg};
@@ -160,6 +162,57 @@ impl Lookups {
         ch.span("lut-bits", |ch| bits::lookup(ch, onehots, index, tables))
     }
 
+    /// What they were prepared for.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape {
+            log_entries: self.onehots.log_entries(),
+            index: self.onehots.index(),
+            output: self.output.clone(),
+        }
+    }
+
+    /// Room for `count` of them.
+    pub(crate) fn zeros(role: Role, shape: &Shape, count: usize) -> Self {
+        Self {
+            onehots: OneHots::zeros(shape.log_entries, shape.index, count),
+            output: shape.output.clone(),
+            signs: signed(shape).map(|words| Signs::new(role, words, count)),
+        }
+    }
+
+    /// Copies some of others, of the same shape, to the places from `at` on.
+    pub(crate) fn copy(&mut self, at: usize, others: &Self, lookups: Range<usize>) {
+        self.onehots.copy(at, &others.onehots, lookups.clone());
+        if let (Some(own), Some(others)) = (&mut self.signs, &others.signs) {
+            own.copy(at, others, lookups);
+        }
+    }
+
+    /// Bytes that [`Self::save`] makes of `count` lookups.
+    pub(crate) fn saved_len(shape: &Shape, count: usize) -> usize {
+        let signs = signed(shape).map_or(0, |words| Signs::saved_len(words, count));
+        OneHots::saved_len(shape.log_entries, count) + signs
+    }
+
+    /// Appends some as bytes, for a [`Store`](crate::Store).
+    pub(crate) fn save(&self, lookups: Range<usize>, out: &mut Vec<u8>) {
+        self.onehots.save(lookups.clone(), out);
+        if let Some(signs) = &self.signs {
+            signs.save(lookups, out);
+        }
+    }
+
+    /// Reads `count` of them from [`Self::saved_len`] bytes.
+    pub(crate) fn load(role: Role, shape: &Shape, count: usize, bytes: &[u8]) -> Self {
+        let (k, index) = (shape.log_entries, shape.index);
+        let (onehots, signs) = bytes.split_at(OneHots::saved_len(k, count));
+        Self {
+            onehots: OneHots::load(k, index, count, onehots),
+            output: shape.output.clone(),
+            signs: signed(shape).map(|words| Signs::load(role, words, count, signs)),
+        }
+    }
+
     fn check_xor(&self, tables: usize) -> Result<(), LutError> {
         if self.output != Output::Xor {
             return Err(self.wrong_output("XOR-shared"));
@@ -191,6 +244,14 @@ impl Lookups {
     }
 }
 
+/// The widths of the tables, if the outputs need signs.
+fn signed(shape: &Shape) -> Option<&[u32]> {
+    match &shape.output {
+        Output::Arithmetic { words } if sign::needed(words) => Some(words),
+        _ => None,
+    }
+}
+
 /// All OTs of one direction come before those of the other, and all OTs before what is made of
 /// them: each change of direction could cost a round.
 fn make(
@@ -202,10 +263,7 @@ fn make(
     prg: &mut Prg,
 ) -> Result<Lookups, LutError> {
     let (role, k, index) = (ch.role(), shape.log_entries, shape.index);
-    let mut signs = match &shape.output {
-        Output::Arithmetic { words } if sign::needed(words) => Some(Signs::new(role, words, batch)),
-        _ => None,
-    };
+    let mut signs = signed(shape).map(|words| Signs::new(role, words, batch));
     let mut doubling = match generator {
         Generator::Doubling => Some(Doubling::new(role, k, index, batch, prg)),
         Generator::Rotation => None,

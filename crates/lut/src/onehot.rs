@@ -73,6 +73,74 @@ impl OneHots {
     }
 }
 
+/// How they are kept: the rows, then four bytes a position.
+impl OneHots {
+    /// Room for `count` of them.
+    pub fn zeros(log_entries: u32, index: Index, count: usize) -> Self {
+        Self {
+            log_entries,
+            index,
+            rows: Lines::zeros(count * row_words(log_entries)),
+            positions: Zeroizing::new(vec![0; count]),
+        }
+    }
+
+    /// Copies some of others to the places from `at` on.
+    pub fn copy(&mut self, at: usize, others: &Self, lookups: Range<usize>) {
+        let words = row_words(self.log_entries);
+        let (from, to) = (lookups.start * words, lookups.end * words);
+        self.rows[at * words..][..to - from].copy_from_slice(&others.rows[from..to]);
+        self.positions[at..][..lookups.len()].copy_from_slice(&others.positions[lookups]);
+    }
+
+    /// Bytes of `count` of them.
+    pub fn saved_len(log_entries: u32, count: usize) -> usize {
+        saved_rows(log_entries, count) + 4 * count
+    }
+
+    /// Appends some as bytes.
+    pub fn save(&self, lookups: Range<usize>, out: &mut Vec<u8>) {
+        out.reserve(Self::saved_len(self.log_entries, lookups.len()));
+        let mut words = Lines::zeros(lookups.len() * row_words(self.log_entries));
+        let places = words.chunks_exact_mut(row_words(self.log_entries));
+        for (place, row) in places.zip(self.rows(lookups.clone())) {
+            place.copy_from_slice(row);
+        }
+        pack::pack_append(&words, saved_bits(self.log_entries), out);
+        for &position in &self.positions[lookups] {
+            out.extend_from_slice(&u32::from(position).to_le_bytes());
+        }
+    }
+
+    /// Reads `count` of them from [`Self::saved_len`] bytes.
+    pub fn load(log_entries: u32, index: Index, count: usize, bytes: &[u8]) -> Self {
+        let (packed, positions) = bytes.split_at(saved_rows(log_entries, count));
+        let mut rows = Lines::zeros(count * row_words(log_entries));
+        pack::unpack_into(packed, saved_bits(log_entries), &mut rows);
+        let positions = positions.as_chunks().0.iter();
+        let positions = positions.map(|b| u32::from_le_bytes(*b) as u16);
+        Self::new(
+            log_entries,
+            index,
+            rows,
+            Zeroizing::new(positions.collect()),
+        )
+    }
+}
+
+/// Bits of a word of a row that are kept: all, or those that a short row has.
+const fn saved_bits(log_entries: u32) -> u32 {
+    if log_entries < 6 {
+        1 << log_entries
+    } else {
+        64
+    }
+}
+
+fn saved_rows(log_entries: u32, count: usize) -> usize {
+    pack::packed_len(count * row_words(log_entries), saved_bits(log_entries))
+}
+
 /// The opening of the offsets, the first step of every lookup: `k` bits each way.
 pub(crate) struct Opening {
     /// This party's shares, then (chunk by chunk) the offsets.

@@ -236,6 +236,70 @@ impl Signs {
     }
 }
 
+/// How they are kept: `β` in bits, then for each table the masks modulo `2^(l−1)` and the folds modulo `2^l`.
+impl Signs {
+    /// Copies some of others to the places from `at` on.
+    pub fn copy(&mut self, at: usize, others: &Self, lookups: Range<usize>) {
+        let places = at..at + lookups.len();
+        for t in 0..self.words.len() {
+            let (masks, folds) = self.pads_mut(t, &places);
+            let (other_masks, other_folds) = others.pads(t, &lookups);
+            masks.copy_from_slice(other_masks);
+            folds.copy_from_slice(other_folds);
+        }
+        self.beta[places].copy_from_slice(&others.beta[lookups]);
+    }
+
+    /// Bytes of `count` of them.
+    pub fn saved_len(words: &[u32], count: usize) -> usize {
+        let columns = saved_columns(words).map(|bits| pack::packed_len(count, bits));
+        columns.sum::<usize>() + pack::packed_len(count, 1)
+    }
+
+    /// Appends some as bytes.
+    pub fn save(&self, lookups: Range<usize>, out: &mut Vec<u8>) {
+        let beta = self.beta[lookups.clone()].iter().map(|&b| u64::from(b));
+        let beta: Zeroizing<Vec<u64>> = Zeroizing::new(beta.collect());
+        pack::pack_append(&beta, 1, out);
+        for (t, &bits) in self.words.iter().enumerate() {
+            let (masks, folds) = self.pads(t, &lookups);
+            if message_bits(bits) > 0 {
+                pack::pack_append(masks, message_bits(bits), out);
+                pack::pack_append(folds, bits, out);
+            }
+        }
+    }
+
+    /// Reads `count` of them from [`Self::saved_len`] bytes.
+    pub fn load(role: Role, words: &[u32], count: usize, bytes: &[u8]) -> Self {
+        let mut signs = Self::new(role, words, count);
+        let (bits, mut rest) = bytes.split_at(pack::packed_len(count, 1));
+        let mut column = Zeroizing::new(vec![0; count]);
+        pack::unpack_into(bits, 1, &mut column);
+        let beta = signs.beta.iter_mut().zip(column.iter());
+        beta.for_each(|(beta, &bit)| *beta = bit as u8);
+        for (t, &bits) in words.iter().enumerate() {
+            if message_bits(bits) > 0 {
+                let (masks, folds) = signs.pads_mut(t, &(0..count));
+                for (column, bits) in [(masks, message_bits(bits)), (folds, bits)] {
+                    let (packed, after) = rest.split_at(pack::packed_len(count, bits));
+                    pack::unpack_into(packed, bits, column);
+                    rest = after;
+                }
+            }
+        }
+        signs
+    }
+}
+
+/// The widths of what is kept for each table; for one of single bits, nothing.
+fn saved_columns(words: &[u32]) -> impl Iterator<Item = u32> {
+    words
+        .iter()
+        .filter(|&&bits| message_bits(bits) > 0)
+        .flat_map(|&bits| [message_bits(bits), bits])
+}
+
 /// Fixing the choices.
 struct Fixing<'a> {
     signs: Signs,
