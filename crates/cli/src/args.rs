@@ -1,9 +1,12 @@
 //! The command line.
 
+pub mod store;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use self::store::{LookupArgs, PreprocessArgs};
 use volvelle_net::Link;
 use volvelle_ot::ferret::Set;
 use volvelle_ot::softspoken::Piece;
@@ -35,6 +38,10 @@ pub enum Command {
     Serve(ServeArgs),
     /// Have images classified by a server without showing them
     Query(QueryArgs),
+    /// Make private table lookups ahead and keep them on disk, at both parties
+    Preprocess(PreprocessArgs),
+    /// Look things up in a public table with what `preprocess` has made
+    Lookup(LookupArgs),
     /// Make the key and certificate a party shows the other
     Keygen(KeygenArgs),
     /// Measure protocols; every result is checked against plaintext
@@ -70,7 +77,7 @@ pub struct DemoArgs {
 }
 
 /// How a party shows who it is and knows the other.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct PeerArgs {
     /// This party's key and certificate, as `volvelle keygen` makes them: DIR/NAME
     #[arg(long, value_name = "DIR/NAME", required_unless_present = "plain_tcp")]

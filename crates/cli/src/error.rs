@@ -88,6 +88,34 @@ pub enum CliError {
     /// A bench with another machine, and nothing said about how to protect it.
     #[error("give --identity and --peer-cert (see volvelle keygen), or --plain-tcp")]
     NoIdentity,
+    /// A file of numbers.
+    #[error(transparent)]
+    Numbers(#[from] crate::numbers::NumbersError),
+    /// The file that a store's key is in.
+    #[error("key file {path}: {reason}")]
+    KeyFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Nothing to open a store with, and nobody to ask.
+    #[error("no key for the store; give --key-file, or the passphrase in VOLVELLE_PASSPHRASE")]
+    NoKey,
+    /// A new passphrase was not repeated.
+    #[error("the two passphrases differ; nothing was made")]
+    Mistyped,
+    /// A table with more entries than the store is for.
+    #[error("the table has {got} entries, the store is for {expected}")]
+    TableLength {
+        /// In the file.
+        got: usize,
+        /// In the store.
+        expected: usize,
+    },
+    /// A store that another program made.
+    #[error("the store is for {0} tables at one index; this command looks up in one")]
+    Tables(usize),
     /// More threads than work.
     #[error("{lanes} threads for {items} items; use --threads {items} or fewer")]
     Lanes {

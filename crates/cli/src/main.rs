@@ -1,5 +1,5 @@
-//! The `volvelle` program: private classification of handwritten digits between two processes or machines,
-//! and measurements of the protocols beneath it.
+//! The `volvelle` program: private classification of handwritten digits between two processes or machines, private
+//! table lookups made ahead and used, and measurements of the protocols beneath them.
 //!
 //! Exit codes: 0 all went well, 1 something failed (one line on standard error says what), 2 the command line
 //! was wrong, 130 interrupted.
@@ -11,11 +11,15 @@ mod demo;
 mod digits;
 mod error;
 mod keygen;
+mod lookup;
+mod numbers;
+mod preprocess;
 mod progress;
 mod query;
 mod report;
 mod serve;
 mod session;
+mod store_key;
 
 use std::process::ExitCode;
 
@@ -33,6 +37,8 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Query(args) => query::run(&args),
+        Command::Preprocess(args) => preprocess::run(&args),
+        Command::Lookup(args) => lookup::run(&args),
         Command::Keygen(args) => keygen::run(&args),
         Command::Bench(BenchCommand::Ot(args)) => bench::ot::run(&args),
         Command::Bench(BenchCommand::Lut(args)) => bench::lut::run(&args),

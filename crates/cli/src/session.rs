@@ -8,7 +8,9 @@ use volvelle_net::{
     connect, memory_pair_with,
 };
 
+use crate::args::store::EndpointArgs;
 use crate::args::{BenchArgs, PeerArgs, RemoteArgs, Transport};
+use crate::child::Event;
 use crate::digits::fixed::{FRAC, RING_BITS, W1_BITS, W2_BITS};
 use crate::digits::{CLASSES, HIDDEN, PIXELS};
 use crate::error::CliError;
@@ -94,6 +96,26 @@ pub fn converse<T>(
             Err(error)
         }
     }
+}
+
+/// Waits for the peer, or connects to it; says on which address it waits.
+///
+/// # Errors
+/// If a key or certificate is no good, or the connection fails.
+pub fn meet(endpoint: &EndpointArgs, peer: &PeerArgs, json: bool) -> Result<Channel, CliError> {
+    let (security, config) = (security(peer)?, config(peer));
+    let Some(address) = &endpoint.listen else {
+        let address = endpoint.connect.as_deref().unwrap_or_default();
+        return Ok(connect(address, Role::Client, &security, &config)?);
+    };
+    let listener = Listener::bind(address)?;
+    let listening = listener.local_addr().to_string();
+    if json {
+        Event::Listening { listening }.print()?;
+    } else {
+        eprintln!("listening on {listening}");
+    }
+    Ok(listener.accept(Role::Server, &security, &config, None)?)
 }
 
 /// Client and server ends of a bench's connections, in turns, all in this process.

@@ -51,6 +51,9 @@ fn command_line() {
     volvelle(["bench", "lut", "--protocol", "magic"]).assert_error(2, &["magic", "rotation"]);
     volvelle(["bench", "lut", "--protocol", "doubling", "--bits", "65"])
         .assert_error(2, &["--bits"]);
+    volvelle(["preprocess", "--store", "s", "--plain-tcp"])
+        .assert_error(2, &["--listen", "--connect"]);
+    volvelle(["preprocess", "--store", "s", "--count", "0"]).assert_error(2, &["--count"]);
     volvelle(["bench", "ot", "--count", "-3"]).assert_error(2, &["-3"]);
 }
 
@@ -60,6 +63,8 @@ fn help_teaches() {
         vec!["--help"],
         vec!["demo", "--help"],
         vec!["serve", "--help"],
+        vec!["preprocess", "--help"],
+        vec!["lookup", "--help"],
         vec!["bench", "lut", "--help"],
     ] {
         let help = volvelle(&command);
