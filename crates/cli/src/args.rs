@@ -395,6 +395,7 @@ Examples:
   volvelle bench lut --protocol doubling --entries 256 --bits 64 --batch 100000
   volvelle bench lut --protocol rotation --entries 256 --bits 64 --link wan --json
   volvelle bench lut --protocol splut --entries 16 --bits 8
+  volvelle bench lut --protocol tree --entries 65536 --bits 16 --batch 10000
 Between two machines, the same bench on both:
   volvelle bench lut --protocol doubling --listen 0.0.0.0:7000 --plain-tcp
   volvelle bench lut --protocol doubling --connect server.example:7000 --plain-tcp")]
@@ -402,7 +403,7 @@ pub struct BenchLutArgs {
     /// The protocol
     #[arg(long, value_enum)]
     pub protocol: LutProtocol,
-    /// Entries of the table, a power of two 2..4096
+    /// Entries of the table, a power of two: 2..4096, with `tree` 256..1048576
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = entries)]
     pub entries: u32,
     /// Bits of an entry, 1..64; with 1, and with a boolean index, the output is XOR-shared
@@ -427,6 +428,8 @@ pub enum LutProtocol {
     Rotation,
     /// One-hot correlations by doubling
     Doubling,
+    /// One-hot correlations by a tree, for large tables
+    Tree,
     /// The baseline: 1-of-n OT of the masked table
     Splut,
 }
@@ -474,8 +477,8 @@ pub enum CompareVariant {
 
 fn entries(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
-        Ok(n) if n.is_power_of_two() && (2..=4096).contains(&n) => Ok(n),
-        _ => Err("expected a power of two from 2 to 4096".to_owned()),
+        Ok(n) if n.is_power_of_two() && (2..=1 << 20).contains(&n) => Ok(n),
+        _ => Err("expected a power of two from 2 to 1048576".to_owned()),
     }
 }
 
@@ -485,6 +488,7 @@ impl LutProtocol {
         match self {
             Self::Rotation => "rotation",
             Self::Doubling => "doubling",
+            Self::Tree => "tree",
             Self::Splut => "splut",
         }
     }

@@ -95,13 +95,13 @@ impl Party {
     /// Sums the entries that the rows select, with the sign as far as this party knows it.
     fn select(&mut self, lookups: Range<usize>, frame: &[u8]) {
         let deltas = self.opening.open_offsets(lookups.clone(), frame);
-        for (i, row) in self.onehots.rows(lookups.clone()).enumerate() {
-            let delta = deltas[i] as usize;
+        self.onehots.for_rows(lookups.clone(), |i, row| {
+            let delta = deltas[i - lookups.start] as usize;
             let row = self.offsets.row(row, delta, &mut self.scratch);
             for (t, outputs) in self.outputs.iter_mut().enumerate() {
-                outputs[lookups.start + i] = select::sum(row, self.offsets.entries(t, delta));
+                outputs[i] = select::sum(row, self.offsets.entries(t, delta));
             }
-        }
+        });
         for (t, outputs) in self.outputs.iter_mut().enumerate() {
             let sums = &mut outputs[lookups.clone()];
             match &self.signs {

@@ -104,13 +104,13 @@ struct Bits {
 
 impl Select for Bits {
     fn select(&mut self, onehots: &OneHots, lookups: Range<usize>, deltas: &[u64]) {
-        for (table, outputs) in self.tables.iter().zip(&mut self.outputs) {
-            let rows = onehots.rows(lookups.clone()).zip(deltas);
-            for (i, (row, &delta)) in lookups.clone().zip(rows) {
-                // Chunks start at whole words.
-                outputs.words_mut()[i / 64] |= table.parity(row, delta) << (i % 64);
+        let start = lookups.start;
+        onehots.for_rows(lookups, |i, row| {
+            for (table, outputs) in self.tables.iter().zip(&mut self.outputs) {
+                let parity = table.parity(row, deltas[i - start]);
+                outputs.words_mut()[i / 64] |= parity << (i % 64);
             }
-        }
+        });
     }
 }
 

@@ -99,13 +99,14 @@ struct Words {
 
 impl Select for Words {
     fn select(&mut self, onehots: &OneHots, lookups: Range<usize>, deltas: &[u64]) {
-        let rows = onehots.rows(lookups.clone()).zip(deltas);
-        for (i, (row, &delta)) in lookups.zip(rows) {
-            let row = self.offsets.row(row, delta as usize, &mut self.scratch);
+        let start = lookups.start;
+        onehots.for_rows(lookups, |i, row| {
+            let delta = deltas[i - start] as usize;
+            let row = self.offsets.row(row, delta, &mut self.scratch);
             for (t, outputs) in self.outputs.iter_mut().enumerate() {
-                outputs[i] = select::xor(row, self.offsets.entries(t, delta as usize));
+                outputs[i] = select::xor(row, self.offsets.entries(t, delta));
             }
-        }
+        });
     }
 }
 

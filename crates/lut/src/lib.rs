@@ -9,6 +9,7 @@
 //! | `onehot` | the correlation itself, and the opening of offsets | | |
 //! | `rotation` | makes it by a punctured PRF (ROTL) | 1 | `128·(k − 1) + n` |
 //! | `doubling` | makes it by random OTs | `k − 1` | `2(n − 2) + k(k−1)/2` |
+//! | `tree` | makes it by a distributed point function | `max(k − 8, 6) + 1` | `256(k − 7) + 252 + k(k−1)/2` |
 //! | `arithmetic`, `sign` | additive shares of `l` bits | 2 | `2k + 2(l − 1)`, 2 before |
 //! | `boolean`, `bits` | XOR-shared outputs, words or bits | 1 | `2k` |
 //! | [`SpLut`] | the baseline, without one-hot correlations | 2 | `k + n·l` |
@@ -55,6 +56,7 @@ mod splut;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 pub use error::LutError;
 pub use lookups::Lookups;

@@ -2,7 +2,7 @@
 //!
 //! Each lookup consumes one: XOR shares of a vector `e ∈ {0,1}^n` that is 1 at a uniform secret
 //! position `r` and 0 elsewhere, and shares of `r`, additive mod `n` or XOR according to the index.
-//! How it was made ([`crate::rotation`], [`crate::doubling`]) and how it is used are independent.
+//! How it was made ([`crate::rotation`], [`crate::doubling`], [`crate::tree`]) and how it is used are independent.
 //!
 //! Used once: opening `δ = i − r` (or `i ⊕ r`) tells the peer nothing about the index because `r`
 //! is uniform and appears nowhere else; a second use would reveal the difference of two indices. So
@@ -15,15 +15,23 @@ use volvelle_prim::{Lines, mask, pack};
 use zeroize::Zeroizing;
 
 use crate::Index;
+use crate::tree::TreeRows;
 
 /// One party's shares of a batch of one-hot correlations.
 pub(crate) struct OneHots {
     log_entries: u32,
     index: Index,
-    /// `max(1, n/64)` words a row; for `n < 64` the low `n` bits.
-    rows: Lines<u64>,
+    rows: Rows,
     /// Shares of the positions, reduced mod `n`.
-    positions: Zeroizing<Vec<u16>>,
+    positions: Zeroizing<Vec<u32>>,
+}
+
+/// How rows are kept.
+enum Rows {
+    /// `max(1, n/64)` words a row; for `n < 64` the low `n` bits.
+    Plain(Lines<u64>),
+    /// To be grown when they are used.
+    Compact(TreeRows),
 }
 
 impl OneHots {
@@ -32,12 +40,31 @@ impl OneHots {
         log_entries: u32,
         index: Index,
         rows: Lines<u64>,
-        mut positions: Zeroizing<Vec<u16>>,
+        positions: Zeroizing<Vec<u32>>,
     ) -> Self {
         debug_assert!(rows.len() >= positions.len() * row_words(log_entries));
+        Self::from_rows(log_entries, index, Rows::Plain(rows), positions)
+    }
+
+    /// The same with rows of trees.
+    pub fn compact(
+        log_entries: u32,
+        index: Index,
+        rows: TreeRows,
+        positions: Zeroizing<Vec<u32>>,
+    ) -> Self {
+        Self::from_rows(log_entries, index, Rows::Compact(rows), positions)
+    }
+
+    fn from_rows(
+        log_entries: u32,
+        index: Index,
+        rows: Rows,
+        mut positions: Zeroizing<Vec<u32>>,
+    ) -> Self {
         positions
             .iter_mut()
-            .for_each(|p| *p &= mask(log_entries) as u16);
+            .for_each(|p| *p &= mask(log_entries) as u32);
         Self {
             log_entries,
             index,
@@ -58,10 +85,33 @@ impl OneHots {
         self.log_entries
     }
 
-    /// The shares of the vectors of some lookups, row by row.
-    pub fn rows(&self, lookups: Range<usize>) -> std::slice::ChunksExact<'_, u64> {
-        let words = row_words(self.log_entries);
-        self.rows[lookups.start * words..lookups.end * words].chunks_exact(words)
+    /// Shows the shares of the vectors of some lookups, row by row: `see(i, row)`.
+    #[inline]
+    pub fn for_rows(&self, lookups: Range<usize>, mut see: impl FnMut(usize, &[u64])) {
+        match &self.rows {
+            Rows::Plain(rows) => {
+                let words = row_words(self.log_entries);
+                let rows = rows[lookups.start * words..lookups.end * words].chunks_exact(words);
+                lookups.zip(rows).for_each(|(i, row)| see(i, row));
+            }
+            Rows::Compact(rows) => rows.for_rows(lookups, see),
+        }
+    }
+
+    /// The number of ones of some lookups' rows, modulo 4, in order.
+    pub fn weights(&self, lookups: Range<usize>, mut see: impl FnMut(usize, u64)) {
+        match &self.rows {
+            Rows::Plain(_) => self.for_rows(lookups, |i, row| {
+                see(
+                    i,
+                    row.iter().map(|w| u64::from(w.count_ones())).sum::<u64>() & 3,
+                );
+            }),
+            Rows::Compact(rows) => {
+                let weights = rows.weights(lookups.clone());
+                lookups.zip(weights).for_each(|(i, &w)| see(i, w.into()));
+            }
+        }
     }
 
     /// This party's shares of the offsets `i − r` (or `i ⊕ r`) of some lookups: what is opened.

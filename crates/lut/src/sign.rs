@@ -244,8 +244,7 @@ struct Fixing<'a> {
 }
 
 /// A party's share of `β`: bit 1 of `|e_C|`, bit 1 of `−|e_S|`.
-fn share(role: Role, row: &[u64]) -> u64 {
-    let ones: u64 = row.iter().map(|w| u64::from(w.count_ones())).sum();
+fn share(role: Role, ones: u64) -> u64 {
     let ones = match role {
         Role::Client => ones,
         Role::Server => ones.wrapping_neg(),
@@ -265,12 +264,12 @@ impl Steps for Fixing<'_> {
     fn make(&mut self, _: usize, lookups: Range<usize>, frame: &mut Vec<u8>) {
         let (role, bits) = (self.signs.role, &mut self.bits);
         bits.clear();
-        let choices = self.signs.beta[lookups.clone()].iter_mut();
-        for (choice, row) in choices.zip(self.onehots.rows(lookups)) {
-            let beta = share(role, row);
-            bits.push(u64::from(*choice) ^ beta);
-            *choice = beta as u8;
-        }
+        let choices = &mut self.signs.beta;
+        self.onehots.weights(lookups, |i, ones| {
+            let beta = share(role, ones);
+            bits.push(u64::from(choices[i]) ^ beta);
+            choices[i] = beta as u8;
+        });
         pack::pack_append(bits, 1, frame);
     }
 

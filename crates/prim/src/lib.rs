@@ -12,6 +12,7 @@
 //! | [`transpose`] | 128-row bit transpose |
 //! | [`gf128`] | GF(2^128): products and linear hashes of consistency checks |
 //! | [`ggm`] | half-tree correlated GGM trees, full and punctured, many at once |
+//! | [`dpf`] | half-tree distributed point functions, one party's side |
 //! | [`pprf`] | punctured PRF from plain GGM trees |
 //! | [`lpn`] | the local-linear code of primal LPN |
 //! | [`convolute`] | an expand-convolute code, one map of dual LPN |
@@ -29,6 +30,7 @@ pub mod aes;
 pub mod bits;
 mod block;
 pub mod convolute;
+pub mod dpf;
 pub mod fold;
 pub mod gf128;
 pub mod ggm;

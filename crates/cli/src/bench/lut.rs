@@ -39,6 +39,7 @@ impl Plan {
         let generator = match self.protocol {
             LutProtocol::Rotation => Generator::Rotation,
             LutProtocol::Doubling => Generator::Doubling,
+            LutProtocol::Tree => Generator::Tree,
             LutProtocol::Splut => {
                 return Ok(Prepared::SpLut(SpLut::prepare(
                     ch,

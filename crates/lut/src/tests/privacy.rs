@@ -36,7 +36,7 @@ fn payloads(case: &Case, batch: usize, input: u64, seed: u64) -> [Vec<u8>; 2] {
 #[test]
 fn online_messages_are_uniform_whatever_the_input() {
     let batch = 16_384;
-    for (log_entries, widths) in [(4, [8]), (8, [17]), (8, [64])] {
+    for (log_entries, widths) in [(4, [8]), (8, [17]), (8, [64]), (10, [8])] {
         for case in cases(log_entries, &widths) {
             for input in [0, (1 << log_entries) - 3] {
                 for (seed, sent) in (0..).zip(payloads(&case, batch, input, input + 3)) {
@@ -53,7 +53,7 @@ fn online_messages_are_uniform_whatever_the_input() {
 
 #[test]
 fn preprocessing_messages_are_uniform() {
-    for case in cases(8, &[16]) {
+    for case in cases(8, &[16]).chain(cases(10, &[16])) {
         let (mut client_ot, mut server_ot) = ideal_pair(1);
         let (_, _, transcript) = run_pair_recorded(
             |ch| drop(case.prepare(ch, &mut client_ot, 8192, 1).unwrap()),
@@ -71,10 +71,11 @@ fn preprocessing_messages_are_uniform() {
 fn shares_of_outputs_are_uniform() {
     let batch = 65_536;
     for protocol in Protocol::ALL {
-        let tables = Tables::Additive(vec![Table::from_fn(4, 8, |i| i).unwrap()]);
+        let log_entries = 4.max(*protocol.log_entries().start());
+        let tables = Tables::Additive(vec![Table::from_fn(log_entries, 8, |i| i).unwrap()]);
         let case = Case {
             protocol,
-            log_entries: 4,
+            log_entries,
             index: Index::Arithmetic,
             tables,
         };
