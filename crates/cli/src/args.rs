@@ -403,10 +403,11 @@ pub struct BenchLutArgs {
     /// The protocol
     #[arg(long, value_enum)]
     pub protocol: LutProtocol,
-    /// Entries of the table, a power of two: 2..4096, with `tree` 256..1048576
+    /// Entries of the table, a power of two: 2..4096, with `tree` 256..1048576, with `one-round` 2..65536
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = entries)]
     pub entries: u32,
     /// Bits of an entry, 1..64; with 1, and with a boolean index, the output is XOR-shared
+    /// (`one-round`: always additive)
     #[arg(long, value_name = "L", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub bits: u32,
     /// How the index is shared: additive modulo N, or XOR
@@ -430,6 +431,8 @@ pub enum LutProtocol {
     Doubling,
     /// One-hot correlations by a tree, for large tables
     Tree,
+    /// One round online, additive outputs only
+    OneRound,
     /// The baseline: 1-of-n OT of the masked table
     Splut,
 }
@@ -489,6 +492,7 @@ impl LutProtocol {
             Self::Rotation => "rotation",
             Self::Doubling => "doubling",
             Self::Tree => "tree",
+            Self::OneRound => "one-round",
             Self::Splut => "splut",
         }
     }

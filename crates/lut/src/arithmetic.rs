@@ -22,7 +22,7 @@ use std::ops::Range;
 use volvelle_net::{Channel, Label};
 use volvelle_ot::Cost;
 use volvelle_prim::fold::row_words;
-use volvelle_prim::{mask, select};
+use volvelle_prim::mask;
 use zeroize::Zeroizing;
 
 use crate::exchange::{Plan, Steps, exchange};
@@ -68,7 +68,7 @@ pub(crate) fn lookup(
     let words: Vec<u32> = tables.iter().map(Table::bits).collect();
     let plan = plan(onehots.log_entries(), &words, onehots.len());
     let mut party = Party {
-        opening: Opening::new(&onehots, index),
+        opening: onehots.opening(index),
         offsets: Offsets::new(onehots.index(), onehots.log_entries(), tables),
         scratch: Zeroizing::new(vec![0; row_words(onehots.log_entries())]),
         outputs: vec![vec![0; onehots.len()]; tables.len()],
@@ -99,7 +99,7 @@ impl Party {
             let delta = deltas[i - lookups.start] as usize;
             let row = self.offsets.row(row, delta, &mut self.scratch);
             for (t, outputs) in self.outputs.iter_mut().enumerate() {
-                outputs[i] = select::sum(row, self.offsets.entries(t, delta));
+                outputs[i] = self.offsets.sum(t, row, delta);
             }
         });
         for (t, outputs) in self.outputs.iter_mut().enumerate() {

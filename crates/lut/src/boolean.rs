@@ -19,7 +19,6 @@ use std::ops::Range;
 use volvelle_net::{Channel, Label};
 use volvelle_ot::Cost;
 use volvelle_prim::fold::row_words;
-use volvelle_prim::select;
 use zeroize::Zeroizing;
 
 use crate::exchange::{ONLINE_CHUNK, Plan, Steps, exchange};
@@ -63,7 +62,7 @@ pub(crate) fn open_and_select(
     reader: &mut impl Select,
 ) -> Result<(), LutError> {
     let plan = plan(onehots.log_entries(), onehots.len());
-    let opening = Opening::new(&onehots, index);
+    let opening = onehots.opening(index);
     exchange(
         ch,
         &plan,
@@ -104,7 +103,7 @@ impl Select for Words {
             let delta = deltas[i - start] as usize;
             let row = self.offsets.row(row, delta, &mut self.scratch);
             for (t, outputs) in self.outputs.iter_mut().enumerate() {
-                outputs[i] = select::xor(row, self.offsets.entries(t, delta));
+                outputs[i] = self.offsets.xor(t, row, delta);
             }
         });
     }

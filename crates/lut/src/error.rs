@@ -102,7 +102,9 @@ pub enum LutError {
         got: &'static str,
     },
     /// An unknown protocol name.
-    #[error("unknown lookup protocol `{got}`, expected one of rotation, doubling, tree, splut")]
+    #[error(
+        "unknown lookup protocol `{got}`, expected one of rotation, doubling, tree, one-round, splut"
+    )]
     UnknownProtocol {
         /// The name given.
         got: String,

@@ -9,7 +9,7 @@ use crate::doubling::position::Layout;
 use crate::onehot::OneHots;
 use crate::shape::check_batch;
 use crate::sign::Signs;
-use crate::table::check_sizes;
+use crate::table::{check_sizes, check_widths};
 use crate::tree::Tree;
 use crate::{
     BitTable, Generator, LutError, Output, Shape, Table, arithmetic, bits, boolean, doubling,
@@ -108,24 +108,8 @@ impl Lookups {
         let Output::Arithmetic { words } = &self.output else {
             return Err(self.wrong_output("additively shared"));
         };
-        if tables.len() != words.len() {
-            return Err(LutError::TableCount {
-                expected: words.len(),
-                got: tables.len(),
-            });
-        }
+        check_widths(words, tables)?;
         self.check(index, tables.iter().map(Table::len))?;
-        for (table, (&expected, got)) in
-            words.iter().zip(tables.iter().map(Table::bits)).enumerate()
-        {
-            if got != expected {
-                return Err(LutError::TableBits {
-                    table,
-                    expected,
-                    got,
-                });
-            }
-        }
         let Self { onehots, signs, .. } = self;
         ch.span("lut", |ch| {
             arithmetic::lookup(ch, onehots, signs, index, tables)
@@ -240,7 +224,9 @@ fn make(
         Making::Doubling(doubling) => doubling.run(ch, index)?,
         Making::Tree(tree) => tree.run(ch)?,
     };
-    let signs = signs.map(|signs| signs.fix(ch, &onehots)).transpose()?;
+    let signs = signs
+        .map(|signs| signs.fix(ch, &onehots.weights()))
+        .transpose()?;
     Ok(Lookups {
         onehots,
         output: shape.output.clone(),

@@ -98,28 +98,23 @@ impl OneHots {
         }
     }
 
-    /// The number of ones of some lookups' rows, modulo 4, in order.
-    pub fn weights(&self, lookups: Range<usize>, mut see: impl FnMut(usize, u64)) {
+    /// The number of ones of each row, modulo 4.
+    pub fn weights(&self) -> Zeroizing<Vec<u8>> {
         match &self.rows {
-            Rows::Plain(_) => self.for_rows(lookups, |i, row| {
-                see(
-                    i,
-                    row.iter().map(|w| u64::from(w.count_ones())).sum::<u64>() & 3,
-                );
-            }),
-            Rows::Compact(rows) => {
-                let weights = rows.weights(lookups.clone());
-                lookups.zip(weights).for_each(|(i, &w)| see(i, w.into()));
+            Rows::Plain(_) => {
+                let mut weights = Zeroizing::new(vec![0; self.len()]);
+                self.for_rows(0..self.len(), |i, row| {
+                    weights[i] = (row.iter().map(|w| w.count_ones()).sum::<u32>() & 3) as u8;
+                });
+                weights
             }
+            Rows::Compact(rows) => rows.weights().clone(),
         }
     }
 
-    /// This party's shares of the offsets `i − r` (or `i ⊕ r`) of some lookups: what is opened.
-    pub fn offset_shares(&self, lookups: Range<usize>, index: &[u64]) -> impl Iterator<Item = u64> {
-        self.positions[lookups.clone()]
-            .iter()
-            .zip(&index[lookups])
-            .map(|(&r, &i)| self.index.split(i, u64::from(r), self.log_entries))
+    /// Starts the opening of the offsets `i − r` (or `i ⊕ r`).
+    pub fn opening(&self, index: &[u64]) -> Opening {
+        Opening::new(self.index, self.log_entries, &self.positions, index)
     }
 }
 
@@ -135,12 +130,14 @@ pub(crate) struct Opening {
 impl Opening {
     pub const LABEL: volvelle_net::Label = volvelle_net::Label::new("lut/open-offset");
 
-    pub fn new(onehots: &OneHots, index: &[u64]) -> Self {
+    /// Of the offsets of `index` from positions, given a party's shares of both.
+    pub fn new(kind: Index, log_entries: u32, positions: &[u32], index: &[u64]) -> Self {
+        let share = |(&r, &i): (&u32, &u64)| kind.split(i, r.into(), log_entries);
         Self {
-            own: onehots.offset_shares(0..onehots.len(), index).collect(),
+            own: positions.iter().zip(index).map(share).collect(),
             peer: Vec::new(),
-            log_entries: onehots.log_entries,
-            index: onehots.index,
+            log_entries,
+            index: kind,
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use crate::{LutError, tree};
+use crate::{LutError, one_round, tree};
 
 /// Largest `k` of a table with `2^k` entries. Not every protocol goes that far: [`Protocol::log_entries`].
 pub const MAX_LOG_ENTRIES: u32 = 20;
@@ -100,13 +100,21 @@ pub enum Protocol {
     Doubling,
     /// One-hot correlations by [`Generator::Tree`].
     Tree,
+    /// Additively shared outputs in one round, [`OneRound`](crate::OneRound).
+    OneRound,
     /// The baseline: 1-of-n OT of the masked table, [`SpLut`](crate::SpLut).
     SpLut,
 }
 
 impl Protocol {
     /// Every protocol, in the order in which they are documented.
-    pub const ALL: [Self; 4] = [Self::Rotation, Self::Doubling, Self::Tree, Self::SpLut];
+    pub const ALL: [Self; 5] = [
+        Self::Rotation,
+        Self::Doubling,
+        Self::Tree,
+        Self::OneRound,
+        Self::SpLut,
+    ];
 
     /// The name used on command lines and in reports.
     #[must_use]
@@ -115,6 +123,7 @@ impl Protocol {
             Self::Rotation => "rotation",
             Self::Doubling => "doubling",
             Self::Tree => "tree",
+            Self::OneRound => "one-round",
             Self::SpLut => "splut",
         }
     }
@@ -126,16 +135,17 @@ impl Protocol {
             Self::Rotation => Some(Generator::Rotation),
             Self::Doubling => Some(Generator::Doubling),
             Self::Tree => Some(Generator::Tree),
-            Self::SpLut => None,
+            Self::OneRound | Self::SpLut => None,
         }
     }
 
     /// The `k` of the tables, of `2^k` entries, that it is for.
     #[must_use]
     pub const fn log_entries(self) -> RangeInclusive<u32> {
-        match self.generator() {
-            Some(generator) => generator.log_entries(),
-            None => SMALL,
+        match (self, self.generator()) {
+            (_, Some(generator)) => generator.log_entries(),
+            (Self::OneRound, None) => one_round::LOG_ENTRIES,
+            (_, None) => SMALL,
         }
     }
 

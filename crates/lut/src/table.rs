@@ -1,5 +1,8 @@
 //! Public tables.
 
+use std::ops::Range;
+
+use volvelle_prim::select::Entries;
 use volvelle_prim::{BitVec, mask};
 
 use crate::shape::{check_bits, check_log_entries};
@@ -128,6 +131,27 @@ pub(crate) fn check_sizes(
     Ok(())
 }
 
+/// Checks that tables are as many and as wide as prepared.
+pub(crate) fn check_widths(words: &[u32], tables: &[Table]) -> Result<(), LutError> {
+    if tables.len() != words.len() {
+        return Err(LutError::TableCount {
+            expected: words.len(),
+            got: tables.len(),
+        });
+    }
+    let widths = words.iter().zip(tables.iter().map(Table::bits));
+    for (table, (&expected, got)) in widths.enumerate() {
+        if got != expected {
+            return Err(LutError::TableBits {
+                table,
+                expected,
+                got,
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Tables laid out so that a public offset costs nothing to apply to them, or little to apply to
 /// the one-hot row.
 ///
@@ -138,17 +162,25 @@ pub(crate) fn check_sizes(
 pub(crate) struct Offsets {
     index: Index,
     entries: usize,
-    tables: Vec<Vec<u64>>,
+    tables: Vec<Entries>,
 }
 
 impl Offsets {
     pub fn new(index: Index, log_entries: u32, tables: &[Table]) -> Self {
         let entries = 1 << log_entries;
-        let lay_out = |table: &Table| match index {
-            Index::Arithmetic => table.entries().repeat(2),
-            Index::Boolean => (0..entries.min(8))
-                .flat_map(|low| (0..entries).map(move |j| table.entries()[j ^ low]))
-                .collect(),
+        let lay_out = |table: &Table| {
+            let all = table.entries();
+            match index {
+                Index::Arithmetic => {
+                    let twice = all.iter().chain(all).copied();
+                    Entries::new(table.bits(), twice)
+                }
+                Index::Boolean => {
+                    let copies = 0..entries.min(8);
+                    let moved = copies.flat_map(|low| (0..entries).map(move |j| all[j ^ low]));
+                    Entries::new(table.bits(), moved)
+                }
+            }
         };
         Self {
             index,
@@ -171,14 +203,26 @@ impl Offsets {
         }
     }
 
-    /// The entries of table `t` to select from at offset `delta`.
+    /// The sum of the entries of table `t` that `row` selects at offset `delta`, with garbage above the table's bits.
     #[inline]
-    pub fn entries(&self, t: usize, delta: usize) -> &[u64] {
+    pub fn sum(&self, t: usize, row: &[u64], delta: usize) -> u64 {
+        self.tables[t].sum(row, self.place(delta))
+    }
+
+    /// The XOR of the entries of table `t` that `row` selects at offset `delta`.
+    #[inline]
+    pub fn xor(&self, t: usize, row: &[u64], delta: usize) -> u64 {
+        self.tables[t].xor(row, self.place(delta))
+    }
+
+    /// Where the entries stand to select from at offset `delta`.
+    #[inline]
+    fn place(&self, delta: usize) -> Range<usize> {
         let start = match self.index {
             Index::Arithmetic => delta,
             Index::Boolean => (delta & 7 & (self.entries - 1)) * self.entries,
         };
-        &self.tables[t][start..start + self.entries]
+        start..start + self.entries
     }
 }
 
@@ -213,7 +257,7 @@ mod tests {
                         row[j / 64] = 1 << (j % 64);
                         let mut scratch = vec![0; words];
                         let row = offsets.row(&row, delta, &mut scratch);
-                        let got = volvelle_prim::select::sum(row, offsets.entries(0, delta));
+                        let got = offsets.sum(0, row, delta) & mask(16);
                         let at = index.join(j as u64, delta as u64, log_entries);
                         assert_eq!(got, table.entries()[at as usize], "{index} {n} {delta} {j}");
                     }

@@ -17,7 +17,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::Block;
 use crate::aes::{LANES, Regs, load_regs, store_regs};
-use crate::hash::{PERMUTATION, ccr_regs};
+use crate::hash::{PERMUTATION, ccr, ccr_regs};
 use crate::simd::{Engine, Kernel};
 
 /// Trees worked on side by side.
@@ -157,6 +157,14 @@ pub fn nodes(
     mut visit: impl FnMut(usize, &mut [Block]),
 ) {
     keys.trees(scratch, count, |_, _| {}, &mut visit);
+}
+
+/// `H(s ⊕ j)` of every node: a block of words a node and number `j`.
+pub fn hash_nodes(nodes: &[Block], j: u64, out: &mut [Block]) {
+    for (out, &node) in out.iter_mut().zip(nodes) {
+        *out = node ^ Block(j.into());
+    }
+    ccr(out);
 }
 
 impl Keys<'_> {
@@ -377,7 +385,6 @@ impl Kernel for SumLeaves<'_> {
 mod tests {
     use super::*;
     use crate::Prg;
-    use crate::hash::ccr;
 
     fn hash(s: Block) -> Block {
         let mut one = [s];

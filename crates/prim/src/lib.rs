@@ -19,6 +19,7 @@
 //! | [`quasicyclic`] | a quasi-cyclic code, the other map of dual LPN |
 //! | [`select`] | sums of the table entries that a bit vector selects |
 //! | [`lanes`] | batches of short bit vectors, and the steps that double one-hot vectors |
+//! | [`dot`] | products of words with table entries, summed |
 //! | [`fold`] | sums of rotated (or XOR-permuted) rows, for secret-shared rotation |
 //!
 //! SIMD and `unsafe` are confined to this crate, each behind a safe function that has a portable
@@ -30,6 +31,7 @@ pub mod aes;
 pub mod bits;
 mod block;
 pub mod convolute;
+pub mod dot;
 pub mod dpf;
 pub mod fold;
 pub mod gf128;

@@ -96,9 +96,9 @@ pub(crate) struct TreeRows {
 }
 
 impl TreeRows {
-    /// The number of ones of some rows, modulo 4.
-    pub fn weights(&self, lookups: Range<usize>) -> &[u8] {
-        &self.weights[lookups]
+    /// The number of ones of each row, modulo 4.
+    pub fn weights(&self) -> &Zeroizing<Vec<u8>> {
+        &self.weights
     }
 
     /// Grows some rows, one after the other.
