@@ -31,7 +31,7 @@ enum Rows {
     /// `max(1, n/64)` words a row; for `n < 64` the low `n` bits.
     Plain(Lines<u64>),
     /// To be grown when they are used.
-    Compact(TreeRows),
+    Compact(Box<TreeRows>),
 }
 
 impl OneHots {
@@ -53,7 +53,7 @@ impl OneHots {
         rows: TreeRows,
         positions: Zeroizing<Vec<u32>>,
     ) -> Self {
-        Self::from_rows(log_entries, index, Rows::Compact(rows), positions)
+        Self::from_rows(log_entries, index, Rows::Compact(Box::new(rows)), positions)
     }
 
     fn from_rows(

@@ -47,7 +47,7 @@ fn halves(block: Block) -> [u64; 2] {
 fn portable(nodes: &[Block], words: &[Block], entries: &[[u64; 2]], moved: usize) -> Dot {
     let mut sums = Dot::default();
     for (j, (node, &word)) in nodes.iter().zip(words).enumerate() {
-        let entry = entries[j ^ GROUP * moved];
+        let entry = entries[j ^ (GROUP * moved)];
         let odd = u64::from(node.lsb()).wrapping_neg();
         for (half, word) in halves(word).into_iter().enumerate() {
             let product = word.wrapping_mul(entry[half]);
@@ -109,7 +109,9 @@ mod tests {
         for len in (1..20).chain([32, 64, 256]) {
             let (mut nodes, mut words) = (vec![Block::ZERO; len], vec![Block::ZERO; len]);
             let mut entries = words.clone();
-            [&mut nodes, &mut words, &mut entries].map(|blocks| prg.fill_blocks(blocks));
+            for blocks in [&mut nodes, &mut words, &mut entries] {
+                prg.fill_blocks(blocks);
+            }
             let entries: Vec<[u64; 2]> = entries.into_iter().map(halves).collect();
             let moves = if len.is_power_of_two() {
                 len / GROUP

@@ -320,9 +320,9 @@ impl Kernel for Sum<'_> {
         for blocks in self.0.as_chunks::<STRIDE>().0 {
             for (g, chunk) in blocks.chunks_exact(LANES * E::WIDTH).enumerate() {
                 let h = ccr_regs(e, load_regs(e, chunk));
-                for i in 0..LANES {
+                for (i, h) in h.into_iter().enumerate() {
                     let lane = (g * LANES + i) % (TREES / E::WIDTH);
-                    sums[lane] = e.xor(sums[lane], h[i]);
+                    sums[lane] = e.xor(sums[lane], h);
                 }
             }
         }
