@@ -21,14 +21,12 @@ use std::ops::Range;
 
 use volvelle_net::{Channel, Label};
 use volvelle_ot::Cost;
-use volvelle_prim::fold::row_words;
 use volvelle_prim::mask;
-use zeroize::Zeroizing;
 
 use crate::exchange::{Plan, Steps, exchange};
 use crate::onehot::{OneHots, Opening};
 use crate::sign::{self, Signs};
-use crate::table::Offsets;
+use crate::table::Selector;
 use crate::{LutError, Table};
 
 const LABEL: Label = Label::new("lut/sign");
@@ -69,8 +67,7 @@ pub(crate) fn lookup(
     let plan = plan(onehots.log_entries(), &words, onehots.len());
     let mut party = Party {
         opening: onehots.opening(index),
-        offsets: Offsets::new(onehots.index(), onehots.log_entries(), tables),
-        scratch: Zeroizing::new(vec![0; row_words(onehots.log_entries())]),
+        selector: Selector::new(onehots.index(), onehots.log_entries(), tables),
         outputs: vec![vec![0; onehots.len()]; tables.len()],
         words,
         onehots,
@@ -85,8 +82,7 @@ struct Party {
     signs: Option<Signs>,
     words: Vec<u32>,
     opening: Opening,
-    offsets: Offsets,
-    scratch: Zeroizing<Vec<u64>>,
+    selector: Selector,
     /// For each table, `u` (or `v`) after the first step, the outputs after the second.
     outputs: Vec<Vec<u64>>,
 }
@@ -97,10 +93,9 @@ impl Party {
         let deltas = self.opening.open_offsets(lookups.clone(), frame);
         self.onehots.for_rows(lookups.clone(), |i, row| {
             let delta = deltas[i - lookups.start] as usize;
-            let row = self.offsets.row(row, delta, &mut self.scratch);
-            for (t, outputs) in self.outputs.iter_mut().enumerate() {
-                outputs[i] = self.offsets.sum(t, row, delta);
-            }
+            self.selector.set_row(row, delta);
+            let sums = self.outputs.iter_mut().zip(self.selector.sums());
+            sums.for_each(|(outputs, sum)| outputs[i] = sum);
         });
         for (t, outputs) in self.outputs.iter_mut().enumerate() {
             let sums = &mut outputs[lookups.clone()];

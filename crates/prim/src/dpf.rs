@@ -183,6 +183,7 @@ impl Keys<'_> {
             nodes,
             parents: STRIDE,
             corrections: &self.keys[1..self.depth().min(TOP)],
+            tree: None,
         });
         nodes
     }
@@ -193,15 +194,11 @@ impl Keys<'_> {
         for (node, lanes) in first.iter_mut().zip(top.as_chunks::<TREES>().0) {
             *node = lanes[t];
         }
-        let mut corrections = [[Block::ZERO; TREES]; 32];
-        let corrections = &mut corrections[..self.depth() - TOP];
-        for (own, all) in corrections.iter_mut().zip(&self.keys[TOP..]) {
-            *own = [all[t]; TREES];
-        }
         PERMUTATION.dispatch(Grow {
             nodes: tree,
             parents: 1 << TOP,
-            corrections,
+            corrections: &self.keys[TOP..],
+            tree: Some(t),
         });
     }
 
@@ -245,12 +242,13 @@ impl Keys<'_> {
     }
 }
 
-/// Grows levels in place, one a correction; block `b` of a level has the correction of tree `b mod 16`.
+/// Grows levels in place, one for each tree's correction; block `b` of a level is of tree `b mod 16`, or all are of one tree.
 struct Grow<'a> {
     nodes: &'a mut [Block],
     /// Blocks of the first level.
     parents: usize,
     corrections: &'a [PerTree<Block>],
+    tree: Option<usize>,
 }
 
 impl Kernel for Grow<'_> {
@@ -260,14 +258,18 @@ impl Kernel for Grow<'_> {
     fn run<E: Engine>(self, e: E) {
         let group = LANES * E::WIDTH;
         let mut parents = self.parents;
-        for corrections in self.corrections {
+        for &corrections in self.corrections {
+            let corrections = match self.tree {
+                Some(t) => [corrections[t]; TREES],
+                None => corrections,
+            };
             let (left, right) = self.nodes[..2 * parents].split_at_mut(parents);
             let pairs = left
                 .chunks_exact_mut(group)
                 .zip(right.chunks_exact_mut(group));
             for (g, (left, right)) in pairs.enumerate() {
                 let s = load_regs(e, left);
-                let h = corrected(e, s, g * group, corrections);
+                let h = corrected(e, s, g * group, &corrections);
                 store_regs(e, left, h);
                 for i in 0..LANES {
                     e.store(&mut right[i * E::WIDTH..], e.xor(h[i], s[i]));

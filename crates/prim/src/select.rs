@@ -3,76 +3,83 @@
 //! Every entry is read and masked, so neither time nor addresses depend on the bits. A table is kept in the narrowest
 //! words that hold its entries ([`Entries`]): what is read sets the pace.
 
-use std::ops::Range;
+use crate::{Backend, Block, Lines};
 
-use crate::Backend;
+/// A table's entries, in words of 8, 16, 32 or 64 bits, the first at the start of a cache line.
+pub struct Entries {
+    lines: Lines,
+    len: usize,
+    width: Width,
+}
 
-/// A table's entries, in words of 8, 16, 32 or 64 bits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entries(Words);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Words {
-    W8(Vec<u8>),
-    W16(Vec<u16>),
-    W32(Vec<u32>),
-    W64(Vec<u64>),
+#[derive(Clone, Copy)]
+enum Width {
+    W8,
+    W16,
+    W32,
+    W64,
 }
 
 /// Calls `$body` with the words, whatever their width.
 macro_rules! with_words {
-    ($entries:expr, $words:ident => $body:expr) => {
-        match &$entries.0 {
-            Words::W8($words) => $body,
-            Words::W16($words) => $body,
-            Words::W32($words) => $body,
-            Words::W64($words) => $body,
+    ($entries:expr, $words:ident => $body:expr) => {{
+        let lines = Block::as_bytes(&$entries.lines);
+        match $entries.width {
+            Width::W8 => with_words!(lines, $entries.len, u8, $words, $body),
+            Width::W16 => with_words!(lines, $entries.len, u16, $words, $body),
+            Width::W32 => with_words!(lines, $entries.len, u32, $words, $body),
+            Width::W64 => with_words!(lines, $entries.len, u64, $words, $body),
         }
-    };
+    }};
+    ($bytes:ident, $len:expr, $word:ident, $words:ident, $body:expr) => {{
+        let bytes = &$bytes[..$len * size_of::<$word>()];
+        // SAFETY: so many words are in these bytes, which start at a cache line; every bit pattern is a word.
+        let $words =
+            unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast::<$word>(), $len) };
+        $body
+    }};
 }
 
 impl Entries {
-    /// Entries of `bits` bits; what is above is dropped where the word is not wider.
+    /// Entries below `2^bits`.
     #[must_use]
-    pub fn new(bits: u32, entries: impl Iterator<Item = u64>) -> Self {
-        Self(match bits {
-            0..=8 => Words::W8(entries.map(|e| e as u8).collect()),
-            9..=16 => Words::W16(entries.map(|e| e as u16).collect()),
-            17..=32 => Words::W32(entries.map(|e| e as u32).collect()),
-            _ => Words::W64(entries.collect()),
-        })
+    pub fn new(bits: u32, entries: &[u64]) -> Self {
+        let (width, bytes) = match bits {
+            0..=8 => (Width::W8, 1),
+            9..=16 => (Width::W16, 2),
+            17..=32 => (Width::W32, 4),
+            _ => (Width::W64, 8),
+        };
+        let mut lines = Lines::zeros((entries.len() * bytes).div_ceil(size_of::<Block>()));
+        let words = Block::as_bytes_mut(&mut lines).chunks_exact_mut(bytes);
+        for (word, entry) in words.zip(entries) {
+            word.copy_from_slice(&entry.to_le_bytes()[..bytes]);
+        }
+        Self {
+            lines,
+            len: entries.len(),
+            width,
+        }
     }
 
-    /// Number of entries.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        with_words!(self, words => words.len())
-    }
-
-    /// Whether there are no entries.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// [`sum`] of the entries at `at`, modulo at least `2^bits`.
+    /// [`sum`] of the entries, modulo at least `2^bits`.
     ///
     /// # Panics
-    /// If `at` is out of range or longer than `row` has bits.
+    /// If `row` has fewer bits than there are entries.
     #[must_use]
     #[inline]
-    pub fn sum(&self, row: &[u64], at: Range<usize>) -> u64 {
-        with_words!(self, words => Word::sum(row, &words[at]))
+    pub fn sum(&self, row: &[u64]) -> u64 {
+        with_words!(self, words => Word::sum(row, words))
     }
 
-    /// [`xor`] of the entries at `at`.
+    /// [`xor`] of the entries.
     ///
     /// # Panics
     /// As [`Self::sum`].
     #[must_use]
     #[inline]
-    pub fn xor(&self, row: &[u64], at: Range<usize>) -> u64 {
-        with_words!(self, words => Word::xor(row, &words[at]))
+    pub fn xor(&self, row: &[u64]) -> u64 {
+        with_words!(self, words => Word::xor(row, words))
     }
 }
 
@@ -318,25 +325,20 @@ mod tests {
         for len in (1..70).chain([128, 200, 256, 1000, 4096]) {
             for width in [1, 8, 9, 16, 17, 32, 33, 64] {
                 let mut bits = vec![0; usize::div_ceil(len, 64)];
-                let mut table = vec![0; len + 3];
+                let mut table = vec![0; len];
                 prg.fill_u64(&mut bits);
                 prg.fill_masked(&mut table, width);
-                let entries = Entries::new(width, table.iter().copied());
-                assert_eq!(entries.len(), len + 3);
-                let at = 3..len + 3;
-                let total = portable(&bits, &table[at.clone()], u64::wrapping_add);
-                let got = entries.sum(&bits, at.clone());
+                let entries = Entries::new(width, &table);
+                let total = portable(&bits, &table, u64::wrapping_add) & mask(width);
                 assert_eq!(
-                    got & mask(width),
-                    total & mask(width),
+                    entries.sum(&bits) & mask(width),
+                    total,
                     "{len}, {width} bits"
                 );
-                let total = portable(&bits, &table[at.clone()], |a, b| a ^ b);
-                assert_eq!(entries.xor(&bits, at.clone()), total, "{len}, {width} bits");
-                if width == 64 {
-                    assert_eq!(xor(&bits, &table[at.clone()]), total);
-                    assert_eq!(sum(&bits, &table[at.clone()]), entries.sum(&bits, at));
-                }
+                assert_eq!(sum(&bits, &table) & mask(width), total);
+                let total = portable(&bits, &table, |a, b| a ^ b);
+                assert_eq!(entries.xor(&bits), total, "{len}, {width} bits");
+                assert_eq!(xor(&bits, &table), total);
             }
         }
     }
