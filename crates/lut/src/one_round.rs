@@ -20,7 +20,7 @@
 //! ```
 //!
 //! Rounds: 1 online, `k + 2` in preprocessing. Bits: `2k` online; `256·(k − 1) + k(k−1)/2 + 2 + Σ (4l − 2)` in preprocessing.
-//! Computing: `2^(k+2)` AES in preprocessing and `3·2^k` online for two tables, and a multiplication an entry.
+//! Computing, for up to two tables: `4·2^k` AES in preprocessing, `2·2^k` online, and there a multiplication an entry.
 //!
 //! Security (semi-honest): tree corrections as in [`crate::tree::trees`]; `c` is masked by the words of the peer's leaf at `r`,
 //! hashes under Δ like the corrections; the product as in [`crate::sign`]; `δ` is uniform.

@@ -223,6 +223,58 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
+fn one_round_refuses_what_does_not_fit() {
+    let run = |shape: Shape, index: &[u64], tables: &[Table]| {
+        let (mut a, mut b) = ideal_pair(1);
+        let one = |ch: &mut Channel, ot: &mut Ot| {
+            OneRound::prepare(ch, ot, &shape, 2)
+                .and_then(|prepared| prepared.lookup(ch, index, tables))
+                .unwrap_err()
+        };
+        let (a, b, _) = run_pair_recorded(|ch| one(ch, &mut a), |ch| one(ch, &mut b));
+        assert_eq!(a.to_string(), b.to_string());
+        a
+    };
+    let shape = |log_entries, output| Shape {
+        log_entries,
+        index: Index::Arithmetic,
+        output,
+    };
+    let word = || Output::word(8);
+    assert!(matches!(
+        run(shape(3, Output::Xor), &[0; 2], &[]),
+        LutError::OutputKind { .. }
+    ));
+    assert!(matches!(
+        run(shape(17, word()), &[0; 2], &[]),
+        LutError::Size {
+            protocol: "one-round",
+            min: 1,
+            max: 16,
+            got: 17
+        }
+    ));
+    assert!(matches!(
+        run(shape(3, word()), &[0; 3], &words(3, &[8], 1)),
+        LutError::BatchLength {
+            expected: 2,
+            got: 3
+        }
+    ));
+    assert!(matches!(
+        run(shape(3, word()), &[0; 2], &words(3, &[8, 8], 1)),
+        LutError::TableCount {
+            expected: 1,
+            got: 2
+        }
+    ));
+    assert!(matches!(
+        run(shape(3, word()), &[0; 2], &words(4, &[8], 1)),
+        LutError::TableEntries { .. }
+    ));
+}
+
+#[test]
 fn tables_are_checked() {
     assert!(matches!(
         Table::new(8, vec![0; 6]),
