@@ -22,20 +22,16 @@ enum Width {
 
 /// Calls `$body` with the words, whatever their width.
 macro_rules! with_words {
-    ($entries:expr, $words:ident => $body:expr) => {{
-        let lines = Block::as_bytes(&$entries.lines);
+    ($entries:expr, $words:ident => $body:expr) => {
         match $entries.width {
-            Width::W8 => with_words!(lines, $entries.len, u8, $words, $body),
-            Width::W16 => with_words!(lines, $entries.len, u16, $words, $body),
-            Width::W32 => with_words!(lines, $entries.len, u32, $words, $body),
-            Width::W64 => with_words!(lines, $entries.len, u64, $words, $body),
+            Width::W8 => with_words!($entries, u8, $words, $body),
+            Width::W16 => with_words!($entries, u16, $words, $body),
+            Width::W32 => with_words!($entries, u32, $words, $body),
+            Width::W64 => with_words!($entries, u64, $words, $body),
         }
-    }};
-    ($bytes:ident, $len:expr, $word:ident, $words:ident, $body:expr) => {{
-        let bytes = &$bytes[..$len * size_of::<$word>()];
-        // SAFETY: so many words are in these bytes, which start at a cache line; every bit pattern is a word.
-        let $words =
-            unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast::<$word>(), $len) };
+    };
+    ($entries:expr, $word:ident, $words:ident, $body:expr) => {{
+        let $words = $entries.words::<$word>();
         $body
     }};
 }
@@ -60,6 +56,14 @@ impl Entries {
             len: entries.len(),
             width,
         }
+    }
+
+    /// The entries, of whose width `W` is.
+    fn words<W: Word>(&self) -> &[W] {
+        let bytes = &Block::as_bytes(&self.lines)[..self.len * size_of::<W>()];
+        // SAFETY: a W is an unsigned integer, so every bit pattern is one; so many are in these bytes, which start at a
+        // cache line.
+        unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), self.len) }
     }
 
     /// [`sum`] of the entries, modulo at least `2^bits`.
