@@ -402,6 +402,7 @@ Examples:
   volvelle bench lut --protocol doubling --entries 256 --bits 64 --batch 100000
   volvelle bench lut --protocol rotation --entries 256 --bits 64 --link wan --json
   volvelle bench lut --protocol splut --entries 16 --bits 8
+  volvelle bench lut --protocol tree --entries 65536 --bits 16 --batch 10000
 Between two machines, the same bench on both:
   volvelle bench lut --protocol doubling --listen 0.0.0.0:7000 --plain-tcp
   volvelle bench lut --protocol doubling --connect server.example:7000 --plain-tcp")]
@@ -409,10 +410,11 @@ pub struct BenchLutArgs {
     /// The protocol
     #[arg(long, value_enum)]
     pub protocol: LutProtocol,
-    /// Entries of the table, a power of two 2..4096
+    /// Entries of the table, a power of two: 2..4096, with `tree` 256..1048576, with `one-round` 2..65536
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = entries)]
     pub entries: u32,
     /// Bits of an entry, 1..64; with 1, and with a boolean index, the output is XOR-shared
+    /// (`one-round`: always additive)
     #[arg(long, value_name = "L", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub bits: u32,
     /// How the index is shared: additive modulo N, or XOR
@@ -434,6 +436,10 @@ pub enum LutProtocol {
     Rotation,
     /// One-hot correlations by doubling
     Doubling,
+    /// One-hot correlations by a tree, for large tables
+    Tree,
+    /// One round online, additive outputs only
+    OneRound,
     /// The baseline: 1-of-n OT of the masked table
     Splut,
 }
@@ -481,8 +487,8 @@ pub enum CompareVariant {
 
 fn entries(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
-        Ok(n) if n.is_power_of_two() && (2..=4096).contains(&n) => Ok(n),
-        _ => Err("expected a power of two from 2 to 4096".to_owned()),
+        Ok(n) if n.is_power_of_two() && (2..=1 << 20).contains(&n) => Ok(n),
+        _ => Err("expected a power of two from 2 to 1048576".to_owned()),
     }
 }
 
@@ -492,6 +498,8 @@ impl LutProtocol {
         match self {
             Self::Rotation => "rotation",
             Self::Doubling => "doubling",
+            Self::Tree => "tree",
+            Self::OneRound => "one-round",
             Self::Splut => "splut",
         }
     }

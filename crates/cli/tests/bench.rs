@@ -47,6 +47,31 @@ fn lookups() {
 }
 
 #[test]
+fn lookups_by_trees() {
+    for (protocol, entries) in [
+        ("tree", 256),
+        ("tree", 8192),
+        ("one-round", 2),
+        ("one-round", 1024),
+    ] {
+        for index in ["arithmetic", "boolean"] {
+            let report = bench(&format!(
+                "lut --protocol {protocol} --entries {entries} --bits 16 --index {index} --batch 40"
+            ));
+            assert_eq!(report["checked"].as_u64(), Some(40), "{report}");
+        }
+    }
+    let report = bench("lut --protocol one-round --entries 256 --bits 64 --batch 1000");
+    assert_eq!(
+        (
+            report["online"]["bits"].as_f64(),
+            report["online"]["rounds"].as_u64()
+        ),
+        (Some(16.0), Some(1))
+    );
+}
+
+#[test]
 fn lookups_cost_what_they_should() {
     let online = |report: &Value| report["online"]["bits"].as_f64().unwrap();
     let report = bench("lut --protocol doubling --entries 256 --bits 64 --batch 1000");

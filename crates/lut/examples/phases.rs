@@ -6,7 +6,9 @@
 
 use std::time::{Duration, Instant};
 
-use volvelle_lut::{BitTable, Generator, Index, Lookups, LutError, Output, Shape, SpLut, Table};
+use volvelle_lut::{
+    BitTable, Generator, Index, Lookups, LutError, Output, Protocol, Shape, SpLut, Table,
+};
 use volvelle_net::testing::run_pair;
 use volvelle_net::{Channel, Role};
 use volvelle_ot::Ot;
@@ -70,7 +72,10 @@ fn main() -> Result<(), LutError> {
     };
     println!("n = 2^{log_entries}, l = {bits}, batch {batch}; ns a lookup: preprocessing, online");
     for kind in [Index::Arithmetic, Index::Boolean] {
-        for generator in [Generator::Doubling, Generator::Rotation] {
+        for generator in [Generator::Doubling, Generator::Rotation, Generator::Tree] {
+            if !generator.log_entries().contains(&log_entries) {
+                continue;
+            }
             let shape = |output| Shape {
                 log_entries,
                 index: kind,
@@ -90,7 +95,7 @@ fn main() -> Result<(), LutError> {
                 Ok([prep, online])
             })?;
             report(&format!("{generator:?}, {kind} index, bits"), &times);
-            if generator == Generator::Doubling {
+            if generator != Generator::Rotation {
                 let cost = Lookups::cost(generator, &words, batch).prep;
                 let times = measure(|ch, ot| {
                     let (_, ots) = time(|| draw(ch, ot, cost.cots_client, cost.cots_server))?;
@@ -98,6 +103,9 @@ fn main() -> Result<(), LutError> {
                 })?;
                 report("    of which OTs (words)", &times);
             }
+        }
+        if !Protocol::SpLut.log_entries().contains(&log_entries) {
+            continue;
         }
         let times = measure(|ch, ot| {
             let (p, prep) = time(|| SpLut::prepare(ch, ot, log_entries, batch))?;

@@ -21,14 +21,12 @@ use std::ops::Range;
 
 use volvelle_net::{Channel, Label};
 use volvelle_ot::Cost;
-use volvelle_prim::fold::row_words;
-use volvelle_prim::{mask, select};
-use zeroize::Zeroizing;
+use volvelle_prim::mask;
 
 use crate::exchange::{Plan, Steps, exchange};
 use crate::onehot::{OneHots, Opening};
 use crate::sign::{self, Signs};
-use crate::table::Offsets;
+use crate::table::Selector;
 use crate::{LutError, Table};
 
 const LABEL: Label = Label::new("lut/sign");
@@ -68,9 +66,8 @@ pub(crate) fn lookup(
     let words: Vec<u32> = tables.iter().map(Table::bits).collect();
     let plan = plan(onehots.log_entries(), &words, onehots.len());
     let mut party = Party {
-        opening: Opening::new(&onehots, index),
-        offsets: Offsets::new(onehots.index(), onehots.log_entries(), tables),
-        scratch: Zeroizing::new(vec![0; row_words(onehots.log_entries())]),
+        opening: onehots.opening(index),
+        selector: Selector::new(onehots.index(), onehots.log_entries(), tables),
         outputs: vec![vec![0; onehots.len()]; tables.len()],
         words,
         onehots,
@@ -85,8 +82,7 @@ struct Party {
     signs: Option<Signs>,
     words: Vec<u32>,
     opening: Opening,
-    offsets: Offsets,
-    scratch: Zeroizing<Vec<u64>>,
+    selector: Selector,
     /// For each table, `u` (or `v`) after the first step, the outputs after the second.
     outputs: Vec<Vec<u64>>,
 }
@@ -95,13 +91,12 @@ impl Party {
     /// Sums the entries that the rows select, with the sign as far as this party knows it.
     fn select(&mut self, lookups: Range<usize>, frame: &[u8]) {
         let deltas = self.opening.open_offsets(lookups.clone(), frame);
-        for (i, row) in self.onehots.rows(lookups.clone()).enumerate() {
-            let delta = deltas[i] as usize;
-            let row = self.offsets.row(row, delta, &mut self.scratch);
-            for (t, outputs) in self.outputs.iter_mut().enumerate() {
-                outputs[lookups.start + i] = select::sum(row, self.offsets.entries(t, delta));
-            }
-        }
+        self.onehots.for_rows(lookups.clone(), |i, row| {
+            let delta = deltas[i - lookups.start] as usize;
+            self.selector.set_row(row, delta);
+            let sums = self.outputs.iter_mut().zip(self.selector.sums());
+            sums.for_each(|(outputs, sum)| outputs[i] = sum);
+        });
         for (t, outputs) in self.outputs.iter_mut().enumerate() {
             let sums = &mut outputs[lookups.clone()];
             match &self.signs {

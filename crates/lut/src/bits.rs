@@ -11,8 +11,8 @@
 use std::ops::Range;
 
 use volvelle_net::Channel;
-use volvelle_prim::BitVec;
 use volvelle_prim::fold::row_words;
+use volvelle_prim::{BitVec, mask};
 
 use crate::boolean::{Select, open_and_select};
 use crate::onehot::OneHots;
@@ -49,7 +49,7 @@ struct Moved {
 
 impl Moved {
     fn new(index: Index, log_entries: u32, table: &BitTable) -> Self {
-        let entries = table.entries();
+        let entries = table.entries().words();
         let n = table.len();
         let words = row_words(log_entries);
         // A rotated slice may start at any word and runs over the end: the table stands there twice.
@@ -58,18 +58,16 @@ impl Moved {
             _ => words,
         };
         let offsets = n.min(64);
-        let moved = |j: usize, offset: usize| match index {
-            Index::Arithmetic => entries.get((j + offset) % n),
-            Index::Boolean => entries.get(j ^ offset),
-        };
-        let copies = (0..offsets)
-            .flat_map(|offset| {
-                let len = if n < 64 { n } else { 64 * stride };
-                BitVec::from_fn(len, |j| moved(j % n, offset))
-                    .words()
-                    .to_vec()
-            })
-            .collect();
+        let mut copies = Vec::with_capacity(offsets * stride);
+        for offset in 0..offsets {
+            for j in 0..stride {
+                let (word, next) = (entries[j % words], entries[(j + 1) % words]);
+                copies.push(match index {
+                    Index::Arithmetic => rotated(word, next, offset, n),
+                    Index::Boolean => permuted(word, offset),
+                });
+            }
+        }
         Self {
             index,
             within: offsets as u64 - 1,
@@ -97,6 +95,32 @@ impl Moved {
     }
 }
 
+/// `n` bits from bit `offset` of `word` on, which go on in `next`; at most a word.
+fn rotated(word: u64, next: u64, offset: usize, n: usize) -> u64 {
+    match n {
+        _ if offset == 0 => word,
+        64.. => word >> offset | next << (64 - offset),
+        _ => (word >> offset | word << (n - offset)) & mask(n as u32),
+    }
+}
+
+/// Moves bit `j` to bit `j ⊕ offset`, `offset` below 64. Both are public.
+fn permuted(word: u64, offset: usize) -> u64 {
+    const LOW: [u64; 6] = [
+        0x5555_5555_5555_5555,
+        0x3333_3333_3333_3333,
+        0x0f0f_0f0f_0f0f_0f0f,
+        0x00ff_00ff_00ff_00ff,
+        0x0000_ffff_0000_ffff,
+        0x0000_0000_ffff_ffff,
+    ];
+    let swaps = LOW.into_iter().enumerate();
+    let chosen = swaps.filter(|(bit, _)| offset >> bit & 1 == 1);
+    chosen.fold(word, |x, (bit, low)| {
+        (x >> (1 << bit) & low) | (x & low) << (1 << bit)
+    })
+}
+
 struct Bits {
     tables: Vec<Moved>,
     outputs: Vec<BitVec>,
@@ -104,13 +128,13 @@ struct Bits {
 
 impl Select for Bits {
     fn select(&mut self, onehots: &OneHots, lookups: Range<usize>, deltas: &[u64]) {
-        for (table, outputs) in self.tables.iter().zip(&mut self.outputs) {
-            let rows = onehots.rows(lookups.clone()).zip(deltas);
-            for (i, (row, &delta)) in lookups.clone().zip(rows) {
-                // Chunks start at whole words.
-                outputs.words_mut()[i / 64] |= table.parity(row, delta) << (i % 64);
+        let start = lookups.start;
+        onehots.for_rows(lookups, |i, row| {
+            for (table, outputs) in self.tables.iter().zip(&mut self.outputs) {
+                let parity = table.parity(row, deltas[i - start]);
+                outputs.words_mut()[i / 64] |= parity << (i % 64);
             }
-        }
+        });
     }
 }
 

@@ -18,13 +18,10 @@ use std::ops::Range;
 
 use volvelle_net::{Channel, Label};
 use volvelle_ot::Cost;
-use volvelle_prim::fold::row_words;
-use volvelle_prim::select;
-use zeroize::Zeroizing;
 
 use crate::exchange::{ONLINE_CHUNK, Plan, Steps, exchange};
 use crate::onehot::{OneHots, Opening};
-use crate::table::Offsets;
+use crate::table::Selector;
 use crate::{LutError, Table};
 
 fn plan(log_entries: u32, batch: usize) -> Plan {
@@ -63,7 +60,7 @@ pub(crate) fn open_and_select(
     reader: &mut impl Select,
 ) -> Result<(), LutError> {
     let plan = plan(onehots.log_entries(), onehots.len());
-    let opening = Opening::new(&onehots, index);
+    let opening = onehots.opening(index);
     exchange(
         ch,
         &plan,
@@ -83,8 +80,7 @@ pub(crate) fn lookup(
     tables: &[Table],
 ) -> Result<Vec<Vec<u64>>, LutError> {
     let mut words = Words {
-        offsets: Offsets::new(onehots.index(), onehots.log_entries(), tables),
-        scratch: Zeroizing::new(vec![0; row_words(onehots.log_entries())]),
+        selector: Selector::new(onehots.index(), onehots.log_entries(), tables),
         outputs: vec![vec![0; onehots.len()]; tables.len()],
     };
     open_and_select(ch, onehots, index, &mut words)?;
@@ -92,20 +88,19 @@ pub(crate) fn lookup(
 }
 
 struct Words {
-    offsets: Offsets,
-    scratch: Zeroizing<Vec<u64>>,
+    selector: Selector,
     outputs: Vec<Vec<u64>>,
 }
 
 impl Select for Words {
     fn select(&mut self, onehots: &OneHots, lookups: Range<usize>, deltas: &[u64]) {
-        let rows = onehots.rows(lookups.clone()).zip(deltas);
-        for (i, (row, &delta)) in lookups.zip(rows) {
-            let row = self.offsets.row(row, delta as usize, &mut self.scratch);
-            for (t, outputs) in self.outputs.iter_mut().enumerate() {
-                outputs[i] = select::xor(row, self.offsets.entries(t, delta as usize));
-            }
-        }
+        let start = lookups.start;
+        onehots.for_rows(lookups, |i, row| {
+            let delta = deltas[i - start] as usize;
+            self.selector.set_row(row, delta);
+            let sums = self.outputs.iter_mut().zip(self.selector.xors());
+            sums.for_each(|(outputs, sum)| outputs[i] = sum);
+        });
     }
 }
 

@@ -28,6 +28,18 @@ pub enum LutError {
         /// The `k` that was asked for.
         got: u32,
     },
+    /// A table size that a protocol does not take.
+    #[error("protocol {protocol} takes tables of 2^{min} to 2^{max} entries, got 2^{got}")]
+    Size {
+        /// The protocol, or what makes its correlations.
+        protocol: &'static str,
+        /// `log2` of the fewest entries.
+        min: u32,
+        /// `log2` of the most.
+        max: u32,
+        /// `log2` of what was asked for.
+        got: u32,
+    },
     /// A number of entries that is not a power of two in range.
     #[error("a table must have 2, 4, … 2^{max} entries, got {got}", max = crate::MAX_LOG_ENTRIES)]
     Entries {
@@ -95,7 +107,9 @@ pub enum LutError {
         got: &'static str,
     },
     /// An unknown protocol name.
-    #[error("unknown lookup protocol `{got}`, expected one of rotation, doubling, splut")]
+    #[error(
+        "unknown lookup protocol `{got}`, expected one of rotation, doubling, tree, one-round, splut"
+    )]
     UnknownProtocol {
         /// The name given.
         got: String,

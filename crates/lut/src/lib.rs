@@ -9,9 +9,11 @@
 //! | `onehot` | the correlation itself, and the opening of offsets | | |
 //! | `rotation` | makes it by a punctured PRF (ROTL) | 1 | `128·(k − 1) + n` |
 //! | `doubling` | makes it by random OTs | `k − 1` | `2(n − 2) + k(k−1)/2` |
+//! | `tree` | makes it by a distributed point function | `max(k − 8, 6) + 1` | `256(k − 7) + 252 + k(k−1)/2` |
 //! | `arithmetic`, `sign` | additive shares of `l` bits | 2 | `2k + 2(l − 1)`, 2 before |
 //! | `boolean`, `bits` | XOR-shared outputs, words or bits | 1 | `2k` |
 //! | [`Store`] | keeps lookups on disk until they are used | 1 a connection | |
+//! | [`OneRound`] | additive shares, by a tree with an arithmetic correction | 1 | `2k` |
 //! | [`SpLut`] | the baseline, without one-hot correlations | 2 | `k + n·l` |
 //!
 //! (`n = 2^k` entries; rounds are for a whole batch, bits for a lookup, OT generation excluded.)
@@ -48,6 +50,7 @@ mod doubling;
 mod error;
 mod exchange;
 mod lookups;
+mod one_round;
 mod onehot;
 mod rotation;
 mod shape;
@@ -57,9 +60,11 @@ mod store;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 pub use error::LutError;
 pub use lookups::Lookups;
+pub use one_round::OneRound;
 pub use shape::{Generator, Index, MAX_LOG_ENTRIES, Output, Protocol, Shape};
 pub use splut::SpLut;
 pub use store::{Store, StoreError, StoreKey};

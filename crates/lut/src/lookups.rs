@@ -7,13 +7,15 @@ use volvelle_ot::{Cost, Ot, PhasedCost};
 use volvelle_prim::{BitVec, Prg};
 
 use crate::doubling::Doubling;
+use crate::doubling::position::Layout;
 use crate::onehot::OneHots;
 use crate::shape::check_batch;
 use crate::sign::Signs;
-use crate::table::check_sizes;
+use crate::table::{check_sizes, check_widths};
+use crate::tree::Tree;
 use crate::{
     BitTable, Generator, LutError, Output, Shape, Table, arithmetic, bits, boolean, doubling,
-    rotation, sign,
+    rotation, sign, tree,
 };
 
 /// A batch of lookups, prepared before their inputs are known. Each is used once: using it takes
@@ -49,6 +51,7 @@ impl Lookups {
         prg: &mut Prg,
     ) -> Result<Self, LutError> {
         shape.check()?;
+        generator.check(shape.log_entries)?;
         check_batch(batch)?;
         ch.span("lut-prepare", |ch| {
             make(ch, ot, generator, shape, batch, prg)
@@ -63,13 +66,14 @@ impl Lookups {
     #[must_use]
     pub fn cost(generator: Generator, shape: &Shape, batch: usize) -> PhasedCost {
         assert!(
-            shape.check().is_ok(),
+            shape.check().is_ok() && generator.check(shape.log_entries).is_ok(),
             "cost of a shape that cannot be prepared: {shape:?}"
         );
         let k = shape.log_entries;
         let onehots = match generator {
             Generator::Rotation => rotation::cost(k, batch),
             Generator::Doubling => doubling::cost(k, shape.index, batch),
+            Generator::Tree => tree::cost(k, shape.index, batch),
         };
         let (signs, online) = match &shape.output {
             Output::Arithmetic { words } => (
@@ -106,24 +110,8 @@ impl Lookups {
         let Output::Arithmetic { words } = &self.output else {
             return Err(self.wrong_output("additively shared"));
         };
-        if tables.len() != words.len() {
-            return Err(LutError::TableCount {
-                expected: words.len(),
-                got: tables.len(),
-            });
-        }
+        check_widths(words, tables)?;
         self.check(index, tables.iter().map(Table::len))?;
-        for (table, (&expected, got)) in
-            words.iter().zip(tables.iter().map(Table::bits)).enumerate()
-        {
-            if got != expected {
-                return Err(LutError::TableBits {
-                    table,
-                    expected,
-                    got,
-                });
-            }
-        }
         let Self { onehots, signs, .. } = self;
         ch.span("lut", |ch| {
             arithmetic::lookup(ch, onehots, signs, index, tables)
@@ -252,6 +240,13 @@ fn signed(shape: &Shape) -> Option<&[u32]> {
     }
 }
 
+/// A generator at work, from its first OT on; rotation draws its own.
+enum Making {
+    Rotation,
+    Doubling(Doubling),
+    Tree(Tree),
+}
+
 /// All OTs of one direction come before those of the other, and all OTs before what is made of
 /// them: each change of direction could cost a round.
 fn make(
@@ -264,23 +259,32 @@ fn make(
 ) -> Result<Lookups, LutError> {
     let (role, k, index) = (ch.role(), shape.log_entries, shape.index);
     let mut signs = signed(shape).map(|words| Signs::new(role, words, batch));
-    let mut doubling = match generator {
-        Generator::Doubling => Some(Doubling::new(role, k, index, batch, prg)),
-        Generator::Rotation => None,
+    let mut making = match generator {
+        Generator::Rotation => Making::Rotation,
+        Generator::Doubling => {
+            let layout = Layout::new(k, index);
+            Making::Doubling(Doubling::new(role, k, layout, batch, prg))
+        }
+        Generator::Tree => Making::Tree(Tree::new(role, ot, (k, index), batch, prg)),
     };
     for sender in [Role::Client, Role::Server] {
-        if let Some(doubling) = &mut doubling {
-            doubling.draw(ch, ot, sender)?;
+        match &mut making {
+            Making::Rotation => {}
+            Making::Doubling(doubling) => doubling.draw(ch, ot, sender)?,
+            Making::Tree(tree) => tree.draw(ch, ot, sender)?,
         }
         if let Some(signs) = &mut signs {
             signs.draw(ch, ot, sender)?;
         }
     }
-    let onehots = match doubling {
-        Some(doubling) => doubling.run(ch)?,
-        None => rotation::prepare(ch, ot, k, index, batch, prg)?,
+    let onehots = match making {
+        Making::Rotation => rotation::prepare(ch, ot, k, index, batch, prg)?,
+        Making::Doubling(doubling) => doubling.run(ch, index)?,
+        Making::Tree(tree) => tree.run(ch)?,
     };
-    let signs = signs.map(|signs| signs.fix(ch, &onehots)).transpose()?;
+    let signs = signs
+        .map(|signs| signs.fix(ch, &onehots.weights()))
+        .transpose()?;
     Ok(Lookups {
         onehots,
         output: shape.output.clone(),

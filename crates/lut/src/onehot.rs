@@ -2,7 +2,7 @@
 //!
 //! Each lookup consumes one: XOR shares of a vector `e ∈ {0,1}^n` that is 1 at a uniform secret
 //! position `r` and 0 elsewhere, and shares of `r`, additive mod `n` or XOR according to the index.
-//! How it was made ([`crate::rotation`], [`crate::doubling`]) and how it is used are independent.
+//! How it was made ([`crate::rotation`], [`crate::doubling`], [`crate::tree`]) and how it is used are independent.
 //!
 //! Used once: opening `δ = i − r` (or `i ⊕ r`) tells the peer nothing about the index because `r`
 //! is uniform and appears nowhere else; a second use would reveal the difference of two indices. So
@@ -15,15 +15,23 @@ use volvelle_prim::{Lines, mask, pack};
 use zeroize::Zeroizing;
 
 use crate::Index;
+use crate::tree::TreeRows;
 
 /// One party's shares of a batch of one-hot correlations.
 pub(crate) struct OneHots {
     log_entries: u32,
     index: Index,
-    /// `max(1, n/64)` words a row; for `n < 64` the low `n` bits.
-    rows: Lines<u64>,
+    rows: Rows,
     /// Shares of the positions, reduced mod `n`.
-    positions: Zeroizing<Vec<u16>>,
+    positions: Zeroizing<Vec<u32>>,
+}
+
+/// How rows are kept.
+enum Rows {
+    /// `max(1, n/64)` words a row; for `n < 64` the low `n` bits.
+    Plain(Lines<u64>),
+    /// To be grown when they are used.
+    Compact(Box<TreeRows>),
 }
 
 impl OneHots {
@@ -32,12 +40,31 @@ impl OneHots {
         log_entries: u32,
         index: Index,
         rows: Lines<u64>,
-        mut positions: Zeroizing<Vec<u16>>,
+        positions: Zeroizing<Vec<u32>>,
     ) -> Self {
         debug_assert!(rows.len() >= positions.len() * row_words(log_entries));
+        Self::from_rows(log_entries, index, Rows::Plain(rows), positions)
+    }
+
+    /// The same with rows of trees.
+    pub fn compact(
+        log_entries: u32,
+        index: Index,
+        rows: TreeRows,
+        positions: Zeroizing<Vec<u32>>,
+    ) -> Self {
+        Self::from_rows(log_entries, index, Rows::Compact(Box::new(rows)), positions)
+    }
+
+    fn from_rows(
+        log_entries: u32,
+        index: Index,
+        rows: Rows,
+        mut positions: Zeroizing<Vec<u32>>,
+    ) -> Self {
         positions
             .iter_mut()
-            .for_each(|p| *p &= mask(log_entries) as u16);
+            .for_each(|p| *p &= mask(log_entries) as u32);
         Self {
             log_entries,
             index,
@@ -58,18 +85,36 @@ impl OneHots {
         self.log_entries
     }
 
-    /// The shares of the vectors of some lookups, row by row.
-    pub fn rows(&self, lookups: Range<usize>) -> std::slice::ChunksExact<'_, u64> {
-        let words = row_words(self.log_entries);
-        self.rows[lookups.start * words..lookups.end * words].chunks_exact(words)
+    /// Shows the shares of the vectors of some lookups, row by row: `see(i, row)`.
+    #[inline]
+    pub fn for_rows(&self, lookups: Range<usize>, mut see: impl FnMut(usize, &[u64])) {
+        match &self.rows {
+            Rows::Plain(rows) => {
+                let words = row_words(self.log_entries);
+                let rows = rows[lookups.start * words..lookups.end * words].chunks_exact(words);
+                lookups.zip(rows).for_each(|(i, row)| see(i, row));
+            }
+            Rows::Compact(rows) => rows.for_rows(lookups, see),
+        }
     }
 
-    /// This party's shares of the offsets `i − r` (or `i ⊕ r`) of some lookups: what is opened.
-    pub fn offset_shares(&self, lookups: Range<usize>, index: &[u64]) -> impl Iterator<Item = u64> {
-        self.positions[lookups.clone()]
-            .iter()
-            .zip(&index[lookups])
-            .map(|(&r, &i)| self.index.split(i, u64::from(r), self.log_entries))
+    /// The number of ones of each row, modulo 4.
+    pub fn weights(&self) -> Zeroizing<Vec<u8>> {
+        match &self.rows {
+            Rows::Plain(_) => {
+                let mut weights = Zeroizing::new(vec![0; self.len()]);
+                self.for_rows(0..self.len(), |i, row| {
+                    weights[i] = (row.iter().map(|w| w.count_ones()).sum::<u32>() & 3) as u8;
+                });
+                weights
+            }
+            Rows::Compact(rows) => rows.weights().clone(),
+        }
+    }
+
+    /// Starts the opening of the offsets `i − r` (or `i ⊕ r`).
+    pub fn opening(&self, index: &[u64]) -> Opening {
+        Opening::new(self.index, self.log_entries, &self.positions, index)
     }
 }
 
@@ -80,16 +125,20 @@ impl OneHots {
         Self {
             log_entries,
             index,
-            rows: Lines::zeros(count * row_words(log_entries)),
+            rows: Rows::Plain(Lines::zeros(count * row_words(log_entries))),
             positions: Zeroizing::new(vec![0; count]),
         }
     }
 
-    /// Copies some of others to the places from `at` on.
+    /// Copies some of others to the places from `at` on, made by [`Self::zeros`].
     pub fn copy(&mut self, at: usize, others: &Self, lookups: Range<usize>) {
+        let Rows::Plain(rows) = &mut self.rows else {
+            unreachable!("trees have no places for rows");
+        };
         let words = row_words(self.log_entries);
-        let (from, to) = (lookups.start * words, lookups.end * words);
-        self.rows[at * words..][..to - from].copy_from_slice(&others.rows[from..to]);
+        others.for_rows(lookups.clone(), |i, row| {
+            rows[(at + i - lookups.start) * words..][..words].copy_from_slice(row);
+        });
         self.positions[at..][..lookups.len()].copy_from_slice(&others.positions[lookups]);
     }
 
@@ -102,13 +151,15 @@ impl OneHots {
     pub fn save(&self, lookups: Range<usize>, out: &mut Vec<u8>) {
         out.reserve(Self::saved_len(self.log_entries, lookups.len()));
         let mut words = Lines::zeros(lookups.len() * row_words(self.log_entries));
-        let places = words.chunks_exact_mut(row_words(self.log_entries));
-        for (place, row) in places.zip(self.rows(lookups.clone())) {
-            place.copy_from_slice(row);
-        }
+        let mut places = words.chunks_exact_mut(row_words(self.log_entries));
+        self.for_rows(lookups.clone(), |_, row| {
+            if let Some(place) = places.next() {
+                place.copy_from_slice(row);
+            }
+        });
         pack::pack_append(&words, saved_bits(self.log_entries), out);
         for &position in &self.positions[lookups] {
-            out.extend_from_slice(&u32::from(position).to_le_bytes());
+            out.extend_from_slice(&position.to_le_bytes());
         }
     }
 
@@ -118,7 +169,7 @@ impl OneHots {
         let mut rows = Lines::zeros(count * row_words(log_entries));
         pack::unpack_into(packed, saved_bits(log_entries), &mut rows);
         let positions = positions.as_chunks().0.iter();
-        let positions = positions.map(|b| u32::from_le_bytes(*b) as u16);
+        let positions = positions.map(|b| u32::from_le_bytes(*b));
         Self::new(
             log_entries,
             index,
@@ -153,12 +204,14 @@ pub(crate) struct Opening {
 impl Opening {
     pub const LABEL: volvelle_net::Label = volvelle_net::Label::new("lut/open-offset");
 
-    pub fn new(onehots: &OneHots, index: &[u64]) -> Self {
+    /// Of the offsets of `index` from positions, given a party's shares of both.
+    pub fn new(kind: Index, log_entries: u32, positions: &[u32], index: &[u64]) -> Self {
+        let share = |(&r, &i): (&u32, &u64)| kind.split(i, r.into(), log_entries);
         Self {
-            own: onehots.offset_shares(0..onehots.len(), index).collect(),
+            own: positions.iter().zip(index).map(share).collect(),
             peer: Vec::new(),
-            log_entries: onehots.log_entries,
-            index: onehots.index,
+            log_entries,
+            index: kind,
         }
     }
 

@@ -88,7 +88,7 @@ struct Rotation {
     log_entries: u32,
     index: Index,
     rows: Lines<u64>,
-    positions: Zeroizing<Vec<u16>>,
+    positions: Zeroizing<Vec<u32>>,
     /// The sums `a` of the lookups of a chunk.
     diagonals: Zeroizing<Vec<u64>>,
 }
@@ -126,7 +126,7 @@ impl Rotation {
         positions
             .iter_mut()
             .zip(points.iter())
-            .for_each(|(p, &point)| *p = point as u16);
+            .for_each(|(p, &point)| *p = point as u32);
         Ok(())
     }
 
@@ -154,7 +154,7 @@ impl Rotation {
                     &mut rows[at.clone()],
                     &mut diagonals[at],
                 );
-                positions[i] = point as u16;
+                positions[i] = point as u32;
             },
         )?;
         let mut frame = vec![0; (lookups.len() << k).div_ceil(8)];
@@ -166,8 +166,8 @@ impl Rotation {
             .zip(diagonals.chunks_exact(words));
         for ((row, diagonal), &point) in shares.zip(positions.iter()) {
             match self.index {
-                Index::Arithmetic => fold::rotate(diagonal, k, point.into(), &mut moved),
-                Index::Boolean => fold::xor_permute(diagonal, k, point.into(), &mut moved),
+                Index::Arithmetic => fold::rotate(diagonal, k, point as usize, &mut moved),
+                Index::Boolean => fold::xor_permute(diagonal, k, point as usize, &mut moved),
             }
             row.iter_mut()
                 .zip(moved.iter())

@@ -1,12 +1,16 @@
 //! What is looked up: sizes, kinds of shares, names of protocols.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use crate::LutError;
+use crate::{LutError, one_round, tree};
 
-/// Largest `k` of a table with `2^k` entries.
-pub const MAX_LOG_ENTRIES: u32 = 12;
+/// Largest `k` of a table with `2^k` entries. Not every protocol goes that far: [`Protocol::log_entries`].
+pub const MAX_LOG_ENTRIES: u32 = 20;
+
+/// Sizes for which the work or the bits of what grows with `n` (or `n²`) are within reason.
+const SMALL: RangeInclusive<u32> = 1..=12;
 
 /// How the index is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,6 +62,33 @@ pub enum Generator {
     /// Doubling a one-hot vector by random OTs: `k − 1` rounds, about `2n` bits, next to no
     /// computing.
     Doubling,
+    /// A tree grown together: `max(k − 8, 6) + 1` rounds, `256·(k − 7) + 252` bits; from 2^8 entries on.
+    Tree,
+}
+
+impl Generator {
+    /// The name of the protocol that uses it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rotation => "rotation",
+            Self::Doubling => "doubling",
+            Self::Tree => "tree",
+        }
+    }
+
+    /// The `k` of the tables, of `2^k` entries, that it is for.
+    #[must_use]
+    pub const fn log_entries(self) -> RangeInclusive<u32> {
+        match self {
+            Self::Rotation | Self::Doubling => SMALL,
+            Self::Tree => tree::LOG_ENTRIES,
+        }
+    }
+
+    pub(crate) fn check(self, log_entries: u32) -> Result<(), LutError> {
+        check_size(self.name(), self.log_entries(), log_entries)
+    }
 }
 
 /// A whole way of looking up, by name.
@@ -67,13 +98,23 @@ pub enum Protocol {
     Rotation,
     /// One-hot correlations by [`Generator::Doubling`].
     Doubling,
+    /// One-hot correlations by [`Generator::Tree`].
+    Tree,
+    /// Additively shared outputs in one round, [`OneRound`](crate::OneRound).
+    OneRound,
     /// The baseline: 1-of-n OT of the masked table, [`SpLut`](crate::SpLut).
     SpLut,
 }
 
 impl Protocol {
     /// Every protocol, in the order in which they are documented.
-    pub const ALL: [Self; 3] = [Self::Rotation, Self::Doubling, Self::SpLut];
+    pub const ALL: [Self; 5] = [
+        Self::Rotation,
+        Self::Doubling,
+        Self::Tree,
+        Self::OneRound,
+        Self::SpLut,
+    ];
 
     /// The name used on command lines and in reports.
     #[must_use]
@@ -81,6 +122,8 @@ impl Protocol {
         match self {
             Self::Rotation => "rotation",
             Self::Doubling => "doubling",
+            Self::Tree => "tree",
+            Self::OneRound => "one-round",
             Self::SpLut => "splut",
         }
     }
@@ -91,8 +134,23 @@ impl Protocol {
         match self {
             Self::Rotation => Some(Generator::Rotation),
             Self::Doubling => Some(Generator::Doubling),
-            Self::SpLut => None,
+            Self::Tree => Some(Generator::Tree),
+            Self::OneRound | Self::SpLut => None,
         }
+    }
+
+    /// The `k` of the tables, of `2^k` entries, that it is for.
+    #[must_use]
+    pub const fn log_entries(self) -> RangeInclusive<u32> {
+        match (self, self.generator()) {
+            (_, Some(generator)) => generator.log_entries(),
+            (Self::OneRound, None) => one_round::LOG_ENTRIES,
+            (_, None) => SMALL,
+        }
+    }
+
+    pub(crate) fn check(self, log_entries: u32) -> Result<(), LutError> {
+        check_size(self.name(), self.log_entries(), log_entries)
     }
 }
 
@@ -146,7 +204,7 @@ impl Output {
 /// The shape of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// `k`, where tables have `n = 2^k` entries; `1..=`[`MAX_LOG_ENTRIES`].
+    /// `k`, where tables have `n = 2^k` entries; `1..=`[`MAX_LOG_ENTRIES`], and in the range of the protocol.
     pub log_entries: u32,
     /// How the index is shared.
     pub index: Index,
@@ -177,6 +235,22 @@ pub(crate) fn check_log_entries(log_entries: u32) -> Result<(), LutError> {
     } else {
         Err(LutError::LogEntries { got: log_entries })
     }
+}
+
+fn check_size(
+    protocol: &'static str,
+    sizes: RangeInclusive<u32>,
+    got: u32,
+) -> Result<(), LutError> {
+    if sizes.contains(&got) {
+        return Ok(());
+    }
+    Err(LutError::Size {
+        protocol,
+        min: *sizes.start(),
+        max: *sizes.end(),
+        got,
+    })
 }
 
 pub(crate) fn check_bits(bits: u32) -> Result<(), LutError> {

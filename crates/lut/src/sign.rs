@@ -37,7 +37,6 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::LutError;
 use crate::exchange::{ONLINE_CHUNK, Plan, Steps, exchange, ranges};
-use crate::onehot::OneHots;
 
 const LABEL: Label = Label::new("lut/sign-choice");
 
@@ -166,12 +165,12 @@ impl Signs {
         }
     }
 
-    /// Fixes the OTs' choices to the signs of these one-hot vectors.
-    pub fn fix(self, ch: &mut Channel, onehots: &OneHots) -> Result<Self, LutError> {
+    /// Fixes the OTs' choices to the signs of one-hot vectors with so many ones (modulo 4).
+    pub fn fix(self, ch: &mut Channel, ones: &[u8]) -> Result<Self, LutError> {
         let plan = plan(self.batch);
         let mut fixing = Fixing {
             signs: self,
-            onehots,
+            ones,
             bits: Vec::new(),
         };
         exchange(ch, &plan, &mut fixing)?;
@@ -303,13 +302,12 @@ fn saved_columns(words: &[u32]) -> impl Iterator<Item = u32> {
 /// Fixing the choices.
 struct Fixing<'a> {
     signs: Signs,
-    onehots: &'a OneHots,
+    ones: &'a [u8],
     bits: Vec<u64>,
 }
 
 /// A party's share of `β`: bit 1 of `|e_C|`, bit 1 of `−|e_S|`.
-fn share(role: Role, row: &[u64]) -> u64 {
-    let ones: u64 = row.iter().map(|w| u64::from(w.count_ones())).sum();
+fn share(role: Role, ones: u8) -> u8 {
     let ones = match role {
         Role::Client => ones,
         Role::Server => ones.wrapping_neg(),
@@ -330,10 +328,10 @@ impl Steps for Fixing<'_> {
         let (role, bits) = (self.signs.role, &mut self.bits);
         bits.clear();
         let choices = self.signs.beta[lookups.clone()].iter_mut();
-        for (choice, row) in choices.zip(self.onehots.rows(lookups)) {
-            let beta = share(role, row);
-            bits.push(u64::from(*choice) ^ beta);
-            *choice = beta as u8;
+        for (choice, &ones) in choices.zip(&self.ones[lookups]) {
+            let beta = share(role, ones);
+            bits.push(u64::from(*choice ^ beta));
+            *choice = beta;
         }
         pack::pack_append(bits, 1, frame);
     }

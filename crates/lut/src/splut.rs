@@ -36,9 +36,9 @@ use volvelle_prim::{Block, Prg, mask, pack, select};
 use zeroize::Zeroizing;
 
 use crate::exchange::{ONLINE_CHUNK, ranges};
-use crate::shape::{check_batch, check_log_entries};
+use crate::shape::check_batch;
 use crate::table::check_sizes;
-use crate::{Index, LutError, Table};
+use crate::{Index, LutError, Protocol, Table};
 
 const CORRECTION: Label = Label::new("lut/splut-correction");
 const MASKED: Label = Label::new("lut/splut-tables");
@@ -83,7 +83,7 @@ impl SpLut {
         batch: usize,
         prg: Prg,
     ) -> Result<Self, LutError> {
-        check_log_entries(log_entries)?;
+        Protocol::SpLut.check(log_entries)?;
         check_batch(batch)?;
         let (blocks, choices) = match ch.role() {
             Role::Client => (1, batch),

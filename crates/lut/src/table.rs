@@ -1,6 +1,9 @@
 //! Public tables.
 
+use volvelle_prim::fold::{self, row_words};
+use volvelle_prim::select::Entries;
 use volvelle_prim::{BitVec, mask};
+use zeroize::Zeroizing;
 
 use crate::shape::{check_bits, check_log_entries};
 use crate::{Index, LutError};
@@ -128,71 +131,69 @@ pub(crate) fn check_sizes(
     Ok(())
 }
 
-/// Tables laid out so that a public offset costs nothing to apply to them, or little to apply to
-/// the one-hot row.
-///
-/// With an additively shared index the entry under bit `j` of the row is `T[(j + δ) mod n]`: the
-/// table stands twice in a row, and δ is where a slice starts. With a boolean index it is `T[j ⊕
-/// δ]`: there is a copy of the table for each of the low three bits of δ, and for the others the
-/// bytes of the row are permuted, once for all tables.
-pub(crate) struct Offsets {
-    index: Index,
-    entries: usize,
-    tables: Vec<Vec<u64>>,
+/// Checks that tables are as many and as wide as prepared.
+pub(crate) fn check_widths(words: &[u32], tables: &[Table]) -> Result<(), LutError> {
+    if tables.len() != words.len() {
+        return Err(LutError::TableCount {
+            expected: words.len(),
+            got: tables.len(),
+        });
+    }
+    let widths = words.iter().zip(tables.iter().map(Table::bits));
+    for (table, (&expected, got)) in widths.enumerate() {
+        if got != expected {
+            return Err(LutError::TableBits {
+                table,
+                expected,
+                got,
+            });
+        }
+    }
+    Ok(())
 }
 
-impl Offsets {
+/// Tables to select from, and the one-hot rows moved to where they select.
+///
+/// At offset δ, bit `j` of a row selects the entry `T[j + δ mod n]`, or `T[j ⊕ δ]` with a boolean index. Moving the row, once for all
+/// tables, costs less than reading the table from an odd address.
+pub(crate) struct Selector {
+    index: Index,
+    log_entries: u32,
+    tables: Vec<Entries>,
+    moved: Zeroizing<Vec<u64>>,
+}
+
+impl Selector {
     pub fn new(index: Index, log_entries: u32, tables: &[Table]) -> Self {
-        let entries = 1 << log_entries;
-        let lay_out = |table: &Table| match index {
-            Index::Arithmetic => table.entries().repeat(2),
-            Index::Boolean => (0..entries.min(8))
-                .flat_map(|low| (0..entries).map(move |j| table.entries()[j ^ low]))
-                .collect(),
-        };
+        let lay_out = |table: &Table| Entries::new(table.bits(), table.entries());
         Self {
             index,
-            entries,
+            log_entries,
             tables: tables.iter().map(lay_out).collect(),
+            moved: Zeroizing::new(vec![0; row_words(log_entries)]),
         }
     }
 
-    /// The row to select with at offset `delta`; `scratch` holds one row.
+    /// Takes in a row, to select with it at offset `delta`, which is public.
     #[inline]
-    pub fn row<'a>(&self, row: &'a [u64], delta: usize, scratch: &'a mut [u64]) -> &'a [u64] {
+    pub fn set_row(&mut self, row: &[u64], delta: usize) {
         match self.index {
-            Index::Arithmetic => row,
-            Index::Boolean => {
-                for (j, word) in scratch.iter_mut().enumerate() {
-                    *word = permute_bytes(row[j ^ delta >> 6], delta >> 3);
-                }
-                scratch
-            }
+            Index::Arithmetic => fold::rotate_open(row, self.log_entries, delta, &mut self.moved),
+            Index::Boolean => fold::xor_permute_open(row, self.log_entries, delta, &mut self.moved),
         }
     }
 
-    /// The entries of table `t` to select from at offset `delta`.
+    /// The sums of the selected entries, table by table, with garbage above a table's bits.
     #[inline]
-    pub fn entries(&self, t: usize, delta: usize) -> &[u64] {
-        let start = match self.index {
-            Index::Arithmetic => delta,
-            Index::Boolean => (delta & 7 & (self.entries - 1)) * self.entries,
-        };
-        &self.tables[t][start..start + self.entries]
+    pub fn sums(&self) -> impl Iterator<Item = u64> {
+        self.tables.iter().map(|table| table.sum(&self.moved))
     }
-}
 
-/// Moves byte `j` to byte `j ⊕ offset` (its low three bits).
-#[inline]
-fn permute_bytes(word: u64, offset: usize) -> u64 {
-    let swap = |x: u64, low: u64, bit: usize| {
-        let moved = (x >> (8 << bit) & low) | (x & low) << (8 << bit);
-        let chosen = (offset >> bit & 1) as u64;
-        x ^ (x ^ moved) & chosen.wrapping_neg()
-    };
-    let x = swap(word, 0x00ff_00ff_00ff_00ff, 0);
-    let x = swap(x, 0x0000_ffff_0000_ffff, 1);
-    swap(x, 0x0000_0000_ffff_ffff, 2)
+    /// The XORs of the selected entries, table by table.
+    #[inline]
+    pub fn xors(&self) -> impl Iterator<Item = u64> {
+        self.tables.iter().map(|table| table.xor(&self.moved))
+    }
 }
 
 #[cfg(test)]
@@ -203,19 +204,19 @@ mod tests {
     fn a_single_selected_entry_is_that_of_the_offset() {
         for log_entries in [1, 2, 3, 5, 6, 8] {
             let n = 1usize << log_entries;
-            let words = volvelle_prim::fold::row_words(log_entries);
             let table = Table::from_fn(log_entries, 16, |i| i * i + 1).unwrap();
             for index in [Index::Arithmetic, Index::Boolean] {
-                let offsets = Offsets::new(index, log_entries, std::slice::from_ref(&table));
+                let tables = std::slice::from_ref(&table);
+                let mut selector = Selector::new(index, log_entries, tables);
                 for delta in 0..n {
                     for j in 0..n {
-                        let mut row = vec![0; words];
+                        let mut row = vec![0; row_words(log_entries)];
                         row[j / 64] = 1 << (j % 64);
-                        let mut scratch = vec![0; words];
-                        let row = offsets.row(&row, delta, &mut scratch);
-                        let got = volvelle_prim::select::sum(row, offsets.entries(0, delta));
+                        selector.set_row(&row, delta);
                         let at = index.join(j as u64, delta as u64, log_entries);
-                        assert_eq!(got, table.entries()[at as usize], "{index} {n} {delta} {j}");
+                        let expected = table.entries()[at as usize];
+                        assert!(selector.sums().all(|sum| sum & mask(16) == expected));
+                        assert!(selector.xors().all(|sum| sum == expected), "{index} {n}");
                     }
                 }
             }

@@ -1,6 +1,8 @@
 //! Lookups over the OTs that the program uses, from base OT up: everything fits together.
 
-use volvelle_lut::{BitTable, Generator, Index, Lookups, LutError, Output, Shape, SpLut, Table};
+use volvelle_lut::{
+    BitTable, Generator, Index, Lookups, LutError, OneRound, Output, Shape, SpLut, Table,
+};
 use volvelle_net::testing::run_pair;
 use volvelle_net::{Channel, Phase};
 use volvelle_ot::{Ot, OtConfig};
@@ -23,7 +25,7 @@ fn party(ch: &mut Channel, index: &[u64]) -> Result<(Vec<Vec<u64>>, Vec<u64>), L
     ];
     let bits = [BitTable::from_fn(8, |i| i % 3 == 0)?];
     let (mut outputs, mut rounds) = (Vec::new(), Vec::new());
-    for generator in [Generator::Doubling, Generator::Rotation] {
+    for generator in [Generator::Doubling, Generator::Rotation, Generator::Tree] {
         for output in [Output::Arithmetic { words: vec![64, 9] }, Output::Xor] {
             ch.set_phase(Phase::Preprocessing);
             let before = ch.meter().phase(Phase::Preprocessing).rounds;
@@ -43,6 +45,13 @@ fn party(ch: &mut Channel, index: &[u64]) -> Result<(Vec<Vec<u64>>, Vec<u64>), L
             }
         }
     }
+    let shape = Shape {
+        log_entries: 8,
+        index: Index::Arithmetic,
+        output: Output::Arithmetic { words: vec![64, 9] },
+    };
+    let prepared = OneRound::prepare(ch, &mut ot, &shape, BATCH)?;
+    outputs.extend(prepared.lookup(ch, index, &tables)?);
     let prepared = SpLut::prepare(ch, &mut ot, 8, BATCH)?;
     outputs.extend(prepared.lookup(ch, Index::Arithmetic, index, &tables)?);
     Ok((outputs, rounds))
@@ -56,10 +65,10 @@ fn over_real_ots() {
     for (i, (x, y)) in client.iter().zip(&server).enumerate() {
         let at = (x + y) % 256;
         let words = |t: usize| a[t][i].wrapping_add(b[t][i]);
-        for t in [0, 3, 6] {
+        for t in [0, 3, 6, 9, 11] {
             assert_eq!((words(t), words(t + 1) % 512), (at * at, at), "table {t}");
         }
-        for t in [2, 5] {
+        for t in [2, 5, 8] {
             assert_eq!(a[t][i] ^ b[t][i], u64::from(at % 3 == 0), "table {t}");
         }
     }

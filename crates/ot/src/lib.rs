@@ -12,11 +12,13 @@
 //! | `background` | OTs made ahead of demand, on threads and channels of their own |
 //! | [`dual`] | silent correlated OT from dual LPN: less communication still, more memory |
 //! | `punctured` | the punctured PRF of [`Ot`] |
+//! | `products` | shared random bits times a shared Δ, for distributed point functions |
 //! | `trees` | the half-tree messages that Ferret and the punctured PRF share, and their check |
 //! | [`convert`] | chosen OT, 1-of-n OT, additive correlations from random OT |
 //!
 //! **Correlated blocks stay here.** COTs (`q`, `q ⊕ Δ`) are a private type of this crate's engines;
-//! what leaves is hashed, so that no upper layer can use a Δ-correlated block as a pad.
+//! what leaves is hashed, so that no upper layer can use a Δ-correlated block as a pad, or is a share of a
+//! product with a Δ that neither party has ([`Ot::send_products`]).
 //!
 //! Security: λ = 128, semi-honest or, by [`Security`], malicious with abort; assumptions are listed in
 //! `docs/security.md`.
@@ -31,6 +33,7 @@ pub mod dual;
 mod engine;
 mod error;
 pub mod ferret;
+mod products;
 mod punctured;
 mod session;
 pub mod softspoken;

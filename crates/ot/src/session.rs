@@ -20,7 +20,7 @@ use crate::softspoken::{self, Piece, SoftSpokenReceiver, SoftSpokenSender};
 const BOOTSTRAP: Piece = Piece::Eight;
 
 /// OTs hashed at once: their blocks stay in the first-level cache.
-const CHUNK: usize = 1024;
+pub(crate) const CHUNK: usize = 1024;
 
 /// OTs that one call makes at most: tweaks and counters have room for 2^31 such calls.
 pub(crate) const MAX_COUNT: u64 = 1 << 32;
@@ -404,7 +404,7 @@ impl Ot {
 }
 
 /// The tweak of an OT: its number, and the top bit set where the server is the OT sender.
-fn tweak(ot_sender: Role, number: u64) -> u64 {
+pub(crate) fn tweak(ot_sender: Role, number: u64) -> u64 {
     number | u64::from(ot_sender == Role::Server) << 63
 }
 

@@ -13,7 +13,7 @@ use volvelle_prim::ggm::{self, Leaf, TREES};
 use volvelle_prim::hash::{Tccr, ccr};
 use volvelle_prim::lpn::LocalLinearCode;
 use volvelle_prim::quasicyclic::QuasiCyclic;
-use volvelle_prim::{Backend, Block, Lines, Prg, fold, lanes, select, transpose};
+use volvelle_prim::{Backend, Block, Lines, Prg, dpf, fold, lanes, mask, select, transpose};
 
 /// Median of nine timings of `work`, which handles `items`.
 fn time(name: &str, items: usize, mut work: impl FnMut()) {
@@ -186,13 +186,54 @@ fn bits() {
             (0..repeat).for_each(|_| fold::rotated_sum(&mut rows, k, &mut sum));
         });
     }
-    let table: Vec<u64> = (0..256).collect();
-    time("selection sum, n = 256, l = 64, a lookup", 10_000, || {
-        let bits = [0x5555; 4];
-        (0..10_000).for_each(|_| {
-            black_box(select::sum(black_box(&bits), black_box(&table)));
+    for (k, l) in [(8, 64), (8, 8), (12, 16), (16, 16), (20, 16)] {
+        let table: Vec<u64> = (0..1 << k).map(|i: u64| i & mask(l)).collect();
+        let entries = select::Entries::new(l, &table);
+        let row = vec![0x5555_1234_6666_abcd; fold::row_words(k)];
+        let mut moved = row.clone();
+        let repeat = (10_000 << 8 >> k).max(4);
+        let name = |what| format!("{what}, n = 2^{k}, l = {l}, a lookup");
+        time(&name("selection sum"), repeat, || {
+            (0..repeat).for_each(|_| _ = black_box(entries.sum(black_box(&row))));
         });
-    });
+        time(&name("row moved"), repeat, || {
+            (0..repeat).for_each(|i| fold::rotate_open(black_box(&row), k, i * 67, &mut moved));
+        });
+    }
+    for depth in [1, 5, 9, 13] {
+        let keys = vec![[Block(7); dpf::TREES]; depth];
+        let keys = dpf::Keys {
+            keys: &keys,
+            delta: Block(5),
+        };
+        let mut scratch = dpf::Scratch::new(depth);
+        let repeat = (1 << 16) >> depth;
+        let leaves = (repeat * dpf::TREES) << depth;
+        time(
+            &format!("DPF leaves, depth {depth}, a leaf (2 AES)"),
+            leaves,
+            || {
+                for _ in 0..repeat {
+                    dpf::leaves(
+                        keys,
+                        &[Block(1); dpf::TREES],
+                        dpf::TREES,
+                        &mut scratch,
+                        |_, l| {
+                            black_box(l);
+                        },
+                    );
+                }
+            },
+        );
+        time(
+            &format!("DPF leaf sums, depth {depth}, a leaf (2 AES)"),
+            leaves,
+            || {
+                (0..repeat).for_each(|_| _ = black_box(dpf::leaf_sums(keys, &mut scratch)));
+            },
+        );
+    }
 }
 
 /// All steps from 2 to 2^8 bits of a frame's vectors, and what they take out of pads.

@@ -56,6 +56,114 @@ pub fn xor_permute(v: &[u64], k: u32, s: usize, out: &mut [u64]) {
     move_by(v, k, Move::Xor, s, out);
 }
 
+/// [`rotate`] by a public `s`: its time may tell `s`.
+///
+/// # Panics
+/// If `v` or `out` is not one row.
+pub fn rotate_open(v: &[u64], k: u32, s: usize, out: &mut [u64]) {
+    move_open(v, k, Move::RotateDown, s, out);
+}
+
+/// [`xor_permute`] by a public `s`: its time may tell `s`.
+///
+/// # Panics
+/// If `v` or `out` is not one row.
+pub fn xor_permute_open(v: &[u64], k: u32, s: usize, out: &mut [u64]) {
+    move_open(v, k, Move::Xor, s, out);
+}
+
+#[inline]
+fn move_open(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
+    assert_eq!(
+        (v.len(), out.len()),
+        (row_words(k), row_words(k)),
+        "rows of 2^{k} bits"
+    );
+    let s = s & ((1 << k) - 1);
+    #[cfg(target_arch = "x86_64")]
+    if v.len() > 8 && Backend::current() == Backend::Vaes {
+        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
+        return unsafe { move_open_avx512(v, k, kind, s, out) };
+    }
+    move_open_sized(v, k, kind, s, out);
+}
+
+/// [`move_open_sized`] compiled for AVX-512.
+///
+/// # Safety
+/// The machine has AVX-512 F, BW, DQ, VL.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn move_open_avx512(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
+    move_open_sized(v, k, kind, s, out);
+}
+
+/// Rotates up (for [`Move::RotateDown`]: down by `−s`), or permutes.
+#[inline(always)]
+fn move_open_sized(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
+    let (words, bits) = (s / 64, (s % 64) as u32);
+    match kind {
+        Move::Xor => {
+            for (i, &word) in v.iter().enumerate() {
+                out[i ^ words] = word;
+            }
+            for (bit, low) in LOW.into_iter().enumerate() {
+                let d = 1 << bit;
+                if bits & d != 0 {
+                    for out in &mut *out {
+                        *out = (*out >> d & low) | (*out & low) << d;
+                    }
+                }
+            }
+        }
+        Move::RotateDown if k < 6 => {
+            let n = 1 << k;
+            let v = v[0] & mask(n);
+            out[0] = (v << bits | v >> (n - bits)) & mask(n);
+        }
+        Move::RotateDown if v.len() <= 8 => {
+            let last = v.len() - 1;
+            for (i, out) in out.iter_mut().enumerate() {
+                let from = i.wrapping_sub(words) & last;
+                let below = v[from.wrapping_sub(1) & last];
+                *out = v[from] << bits | below >> 1 >> (63 - bits);
+            }
+        }
+        Move::RotateDown => {
+            let (low, high) = v.split_at(v.len() - words);
+            let (last, before) = (v[v.len() - 1], low[low.len() - 1]);
+            let (wrapped, moved) = out.split_at_mut(words);
+            shift_up(low, last, bits, moved);
+            shift_up(high, before, bits, wrapped);
+        }
+    }
+}
+
+/// `v` shifted up by `bits` below 64, with the high bits of `below` coming in.
+#[inline(always)]
+fn shift_up(v: &[u64], below: u64, bits: u32, out: &mut [u64]) {
+    if bits == 0 {
+        return out.copy_from_slice(v);
+    }
+    let (Some(first), Some(start)) = (out.first_mut(), v.first()) else {
+        return;
+    };
+    *first = start << bits | below >> (64 - bits);
+    for (out, pair) in out[1..].iter_mut().zip(v.windows(2)) {
+        *out = pair[1] << bits | pair[0] >> (64 - bits);
+    }
+}
+
+/// The low halves of pairs of groups of 1, 2, 4, … 32 bits.
+const LOW: [u64; 6] = [
+    0x5555_5555_5555_5555,
+    0x3333_3333_3333_3333,
+    0x0f0f_0f0f_0f0f_0f0f,
+    0x00ff_00ff_00ff_00ff,
+    0x0000_ffff_0000_ffff,
+    0x0000_0000_ffff_ffff,
+];
+
 /// A logarithmic shifter: one masked step a bit of `s`.
 fn move_by(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
     assert_eq!(
@@ -102,14 +210,6 @@ fn xor_moved(to: &mut [u64], from: &[u64], k: u32, kind: Move, bit: u32) {
     let d = 1u32 << bit;
     match kind {
         Move::Xor => {
-            const LOW: [u64; 6] = [
-                0x5555_5555_5555_5555,
-                0x3333_3333_3333_3333,
-                0x0f0f_0f0f_0f0f_0f0f,
-                0x00ff_00ff_00ff_00ff,
-                0x0000_ffff_0000_ffff,
-                0x0000_0000_ffff_ffff,
-            ];
             let low = LOW[bit as usize];
             for (to, from) in to.iter_mut().zip(from) {
                 *to ^= (from >> d & low) | (from & low) << d;
@@ -249,10 +349,18 @@ mod tests {
             let mut v = vec![0; words];
             prg.fill_u64(&mut v);
             let (mut rotated, mut permuted) = (vec![0; words], vec![0; words]);
-            for s in (0..n).step_by(1 + n / 40) {
+            for s in (0..n).step_by(1 + n / 60) {
                 rotate(&v, k, s, &mut rotated);
                 xor_permute(&v, k, s, &mut permuted);
+                let mut open = vec![0; words];
+                rotate_open(&v, k, s, &mut open);
+                assert_eq!(open, rotated, "rotate k={k} s={s}");
+                xor_permute_open(&v, k, s, &mut open);
+                if k >= 6 {
+                    assert_eq!(open, permuted, "xor k={k} s={s}");
+                }
                 for j in 0..n {
+                    assert_eq!(bit(&open, j ^ s), bit(&v, j), "xor k={k} s={s}");
                     assert_eq!(bit(&rotated, (j + s) % n), bit(&v, j), "rotate k={k} s={s}");
                     assert_eq!(bit(&permuted, j ^ s), bit(&v, j), "xor k={k} s={s}");
                 }

@@ -12,12 +12,14 @@
 //! | [`transpose`] | 128-row bit transpose |
 //! | [`gf128`] | GF(2^128): products and linear hashes of consistency checks |
 //! | [`ggm`] | half-tree correlated GGM trees, full and punctured, many at once |
+//! | [`dpf`] | half-tree distributed point functions, one party's side |
 //! | [`pprf`] | punctured PRF from plain GGM trees |
 //! | [`lpn`] | the local-linear code of primal LPN |
 //! | [`convolute`] | an expand-convolute code, one map of dual LPN |
 //! | [`quasicyclic`] | a quasi-cyclic code, the other map of dual LPN |
 //! | [`select`] | sums of the table entries that a bit vector selects |
 //! | [`lanes`] | batches of short bit vectors, and the steps that double one-hot vectors |
+//! | [`dot`] | products of words with table entries, summed |
 //! | [`fold`] | sums of rotated (or XOR-permuted) rows, for secret-shared rotation |
 //!
 //! SIMD and `unsafe` are confined to this crate, each behind a safe function that has a portable
@@ -29,6 +31,8 @@ pub mod aes;
 pub mod bits;
 mod block;
 pub mod convolute;
+pub mod dot;
+pub mod dpf;
 pub mod fold;
 pub mod gf128;
 pub mod ggm;

@@ -1,6 +1,6 @@
 //! `volvelle bench lut`: lookups of random indices in a random table.
 
-use volvelle_lut::{BitTable, Generator, Index, Lookups, Output, Shape, SpLut, Table};
+use volvelle_lut::{BitTable, Generator, Index, Lookups, OneRound, Output, Shape, SpLut, Table};
 use volvelle_net::Phase;
 use volvelle_prim::{Block, Prg, mask};
 
@@ -25,29 +25,19 @@ struct Plan {
 enum Prepared {
     OneHot(Lookups),
     Bits(Lookups, BitTable),
+    OneRound(OneRound),
     SpLut(SpLut),
 }
 
 impl Plan {
     /// XOR shares come out where the index is XOR-shared or entries are single bits.
     fn xor_output(&self) -> bool {
-        self.index == Index::Boolean || self.bits == 1
+        let wanted = self.index == Index::Boolean || self.bits == 1;
+        wanted && self.protocol != LutProtocol::OneRound
     }
 
     fn prepare(&self, end: &mut End, batch: usize) -> Result<Prepared, CliError> {
         let (ch, ot) = (&mut end.channel, &mut end.ot);
-        let generator = match self.protocol {
-            LutProtocol::Rotation => Generator::Rotation,
-            LutProtocol::Doubling => Generator::Doubling,
-            LutProtocol::Splut => {
-                return Ok(Prepared::SpLut(SpLut::prepare(
-                    ch,
-                    ot,
-                    self.log_entries,
-                    batch,
-                )?));
-            }
-        };
         let output = if self.xor_output() {
             Output::Xor
         } else {
@@ -57,6 +47,24 @@ impl Plan {
             log_entries: self.log_entries,
             index: self.index,
             output,
+        };
+        let generator = match self.protocol {
+            LutProtocol::Rotation => Generator::Rotation,
+            LutProtocol::Doubling => Generator::Doubling,
+            LutProtocol::Tree => Generator::Tree,
+            LutProtocol::OneRound => {
+                return Ok(Prepared::OneRound(OneRound::prepare(
+                    ch, ot, &shape, batch,
+                )?));
+            }
+            LutProtocol::Splut => {
+                return Ok(Prepared::SpLut(SpLut::prepare(
+                    ch,
+                    ot,
+                    self.log_entries,
+                    batch,
+                )?));
+            }
         };
         let lookups = Lookups::prepare(ch, ot, generator, &shape, batch)?;
         if self.bits > 1 {
@@ -90,6 +98,7 @@ impl Plan {
                 lookups.lookup_xor(ch, index, tables)?
             }
             Prepared::OneHot(lookups) => lookups.lookup(ch, index, tables)?,
+            Prepared::OneRound(lookups) => lookups.lookup(ch, index, tables)?,
             Prepared::SpLut(lookups) if self.xor_output() => {
                 lookups.lookup_xor(ch, self.index, index, tables)?
             }

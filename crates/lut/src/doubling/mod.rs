@@ -29,7 +29,7 @@
 //! needed of the pads is kept: the masking difference, and one fold of both directions' shares.
 
 mod levels;
-mod position;
+pub(crate) mod position;
 
 use std::ops::Range;
 
@@ -50,9 +50,7 @@ const LABEL: Label = Label::new("lut/doubling");
 /// What doubling sends and consumes for a batch.
 pub(crate) fn cost(log_entries: u32, index: Index, batch: usize) -> Cost {
     let layout = Layout::new(log_entries, index);
-    let vectors: u64 = (1..log_entries)
-        .map(|i| 8 * (batch << i).div_ceil(8) as u64)
-        .sum();
+    let vectors = vectors_cost(log_entries, batch);
     let ots = u64::from(log_entries - 1) * batch as u64;
     Cost {
         client_bits: vectors + 8 * layout.bytes(batch) as u64,
@@ -63,9 +61,16 @@ pub(crate) fn cost(log_entries: u32, index: Index, batch: usize) -> Cost {
     }
 }
 
+/// Bits that a party sends for the vectors.
+pub(crate) fn vectors_cost(log_entries: u32, batch: usize) -> u64 {
+    (1..log_entries)
+        .map(|i| 8 * (batch << i).div_ceil(8) as u64)
+        .sum()
+}
+
 /// Lookups a frame: as many as keep a step's working set in the second-level cache; a multiple of
 /// 64, so that chunks start at whole words. An agreement parameter.
-const fn chunk(log_entries: u32) -> usize {
+pub(crate) const fn chunk(log_entries: u32) -> usize {
     if log_entries <= 7 {
         8192
     } else {
@@ -90,27 +95,26 @@ fn plan(log_entries: u32, index: Index, batch: usize) -> Plan {
 pub(crate) struct Doubling {
     role: Role,
     log_entries: u32,
-    index: Index,
     batch: usize,
     layout: Layout,
-    position: Position,
+    pub position: Position,
     levels: Levels,
 }
 
-fn zeros<T: Clone + Default + Zeroize>(len: usize) -> Zeroizing<Vec<T>> {
+pub(crate) fn zeros<T: Clone + Default + Zeroize>(len: usize) -> Zeroizing<Vec<T>> {
     Zeroizing::new(vec![T::default(); len])
 }
 
 impl Doubling {
-    /// Starts a batch: draws what is not drawn by OTs.
-    pub fn new(role: Role, log_entries: u32, index: Index, batch: usize, prg: &mut Prg) -> Self {
+    /// Starts a batch: draws what is not drawn by OTs. The position of `layout` may have more bits than the vectors; whoever
+    /// gave it adds them to [`Self::position`].
+    pub fn new(role: Role, log_entries: u32, layout: Layout, batch: usize, prg: &mut Prg) -> Self {
         let mut party = Self {
             role,
             log_entries,
-            index,
             batch,
-            layout: Layout::new(log_entries, index),
-            position: Position::new(role, log_entries, index, batch),
+            layout,
+            position: Position::new(role, layout, batch),
             levels: Levels::new(log_entries, batch),
         };
         // The server's b_0 is the choice of an OT where there is one for it.
@@ -206,14 +210,27 @@ impl Doubling {
     }
 
     /// Runs the steps: all talking but the OTs.
-    pub fn run(mut self, ch: &mut Channel) -> Result<OneHots, LutError> {
-        self.levels.start(self.role == Role::Client);
-        let plan = plan(self.log_entries, self.index, self.batch);
+    pub fn run(mut self, ch: &mut Channel, index: Index) -> Result<OneHots, LutError> {
+        self.start();
+        let plan = plan(self.log_entries, index, self.batch);
         exchange(ch, &plan, &mut self)?;
-        Ok(self.finish())
+        let log_entries = self.log_entries;
+        let (rows, positions) = self.finish();
+        Ok(OneHots::new(log_entries, index, rows, positions))
     }
 
-    fn finish(self) -> OneHots {
+    /// The vectors of two bits; all OTs have been drawn.
+    pub fn start(&mut self) {
+        self.levels.start(self.role == Role::Client);
+    }
+
+    /// The vectors of some lookups, after the last step.
+    pub fn vectors(&self, lookups: &Range<usize>) -> &[u64] {
+        self.levels.vectors(self.log_entries - 1, lookups)
+    }
+
+    /// The rows, and the shares of the positions.
+    pub fn finish(self) -> (Lines<u64>, Zeroizing<Vec<u32>>) {
         let packed = self.levels.into_last();
         let rows = if self.log_entries < 6 {
             let mut rows = Lines::zeros(self.batch * row_words(self.log_entries));
@@ -225,7 +242,7 @@ impl Doubling {
         } else {
             packed
         };
-        OneHots::new(self.log_entries, self.index, rows, self.position.finish())
+        (rows, self.position.finish())
     }
 }
 

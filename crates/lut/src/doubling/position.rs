@@ -14,10 +14,10 @@ use zeroize::Zeroizing;
 use super::zeros;
 use crate::Index;
 
-/// The layout of the client's message: the products as fields of one word a lookup (of two if they
-/// have more than 64 bits), each word packed over the lookups of the frame.
+/// The layout of the client's message: the products as fields of as many words a lookup as they need, no field cut,
+/// each word packed over the lookups of the frame.
 #[derive(Clone, Copy)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     log_entries: u32,
     index: Index,
 }
@@ -40,49 +40,54 @@ impl Layout {
         self.bits(0) > 0
     }
 
-    /// The products of a word.
-    fn fields(self, word: usize) -> Range<u32> {
-        let all = self.log_entries.saturating_sub(1);
-        let first = if (0..all).map(|i| self.bits(i)).sum::<u32>() <= 64 {
-            all
-        } else {
-            1
-        };
-        if word == 0 { 0..first } else { first..all }
+    /// The products of each word.
+    fn words(self) -> impl Iterator<Item = Range<u32>> {
+        let end = if self.any() { self.log_entries - 1 } else { 0 };
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let (first, mut bits) = (next, 0);
+            while next < end && bits + self.bits(next) <= 64 {
+                bits += self.bits(next);
+                next += 1;
+            }
+            (first < next).then_some(first..next)
+        })
     }
 
     /// The word that product `i` is a field of, and where it starts there.
     fn place(self, i: u32) -> (usize, u32) {
-        let word = usize::from(!self.fields(0).contains(&i));
-        (
-            word,
-            (self.fields(word).start..i).map(|i| self.bits(i)).sum(),
-        )
+        let words = self.words().enumerate();
+        let (word, fields) = words
+            .filter(|(_, fields)| fields.start <= i)
+            .last()
+            .unwrap_or((0, 0..0));
+        (word, (fields.start..i).map(|i| self.bits(i)).sum())
     }
 
-    /// Bits of a word; zero if it is not used.
-    fn word_bits(self, word: usize) -> u32 {
-        self.fields(word).map(|i| self.bits(i)).sum()
+    /// Bits of each word.
+    fn word_bits(self) -> impl Iterator<Item = u32> {
+        self.words()
+            .map(move |fields| fields.map(|i| self.bits(i)).sum())
     }
 
     /// Bytes of the message for `count` lookups.
     pub fn bytes(self, count: usize) -> usize {
-        (0..2)
-            .map(|word| pack::packed_len(count, self.word_bits(word)))
+        self.word_bits()
+            .map(|bits| pack::packed_len(count, bits))
             .sum()
     }
 }
 
 /// One party's bits and, if the index is additively shared, its share of their sum.
-pub(super) struct Position {
+pub(crate) struct Position {
     layout: Layout,
     role: Role,
     /// `Σ 2^i b_i` of the own bits.
-    bits: Zeroizing<Vec<u16>>,
+    bits: Zeroizing<Vec<u32>>,
     /// The products' part in the own additive share of `r`.
-    products: Zeroizing<Vec<u16>>,
+    products: Zeroizing<Vec<u32>>,
     /// Client: its messages, `p_0 − p_1 + b_C,i`, word by word.
-    messages: [Zeroizing<Vec<u64>>; 2],
+    messages: Vec<Zeroizing<Vec<u64>>>,
 }
 
 /// A pad's bits from bit `start` on, at least 64 of them or up to the end of their block.
@@ -91,25 +96,24 @@ fn bits_from(pad: &[Block], start: usize) -> u64 {
 }
 
 impl Position {
-    pub fn new(role: Role, log_entries: u32, index: Index, batch: usize) -> Self {
-        let layout = Layout::new(log_entries, index);
-        let messages = |word| {
-            let used = role == Role::Client && layout.word_bits(word) > 0;
-            zeros(if used { batch } else { 0 })
+    pub fn new(role: Role, layout: Layout, batch: usize) -> Self {
+        let messages = match role {
+            Role::Client => layout.words().map(|_| zeros(batch)).collect(),
+            Role::Server => Vec::new(),
         };
         Self {
             layout,
             role,
             bits: zeros(batch),
             products: zeros(if layout.any() { batch } else { 0 }),
-            messages: [messages(0), messages(1)],
+            messages,
         }
     }
 
     /// Sets the own bits `b_i` of some lookups, bytes 0 or 1.
     pub fn set_bits(&mut self, i: u32, lookups: Range<usize>, bits: &[u8]) {
         for (all, &b) in self.bits[lookups.clone()].iter_mut().zip(bits) {
-            *all |= u16::from(b) << i;
+            *all |= u32::from(b) << i;
         }
         if self.role == Role::Client && self.layout.bits(i) > 0 {
             self.add_to_message(i, lookups, bits.iter().map(|&b| u64::from(b)));
@@ -143,7 +147,7 @@ impl Position {
         self.add_to_message(i, lookups.clone(), difference);
         // A share −p_0 of the product is a share 2^(i+1)·p_0 of r.
         for (sum, zero) in self.products[lookups].iter_mut().zip(zero) {
-            *sum = sum.wrapping_add((bits_from(zero, start) as u16) << (i + 1));
+            *sum = sum.wrapping_add((bits_from(zero, start) as u32) << (i + 1));
         }
     }
 
@@ -160,17 +164,14 @@ impl Position {
             .iter_mut()
             .zip(pads.chunks_exact(width))
         {
-            *sum = sum.wrapping_sub((bits_from(pad, start) as u16) << (i + 1));
+            *sum = sum.wrapping_sub((bits_from(pad, start) as u32) << (i + 1));
         }
     }
 
     /// Client: appends the messages of some lookups.
     pub fn make(&self, lookups: Range<usize>, frame: &mut Vec<u8>) {
-        for (word, messages) in self.messages.iter().enumerate() {
-            let bits = self.layout.word_bits(word);
-            if bits > 0 {
-                pack::pack_append(&messages[lookups.clone()], bits, frame);
-            }
+        for (messages, bits) in self.messages.iter().zip(self.layout.word_bits()) {
+            pack::pack_append(&messages[lookups.clone()], bits, frame);
         }
     }
 
@@ -179,29 +180,25 @@ impl Position {
     pub fn take(&mut self, lookups: Range<usize>, mut frame: &[u8]) {
         let layout = self.layout;
         let mut messages = zeros(lookups.len());
-        for word in 0..2 {
-            let (packed, rest) =
-                frame.split_at(pack::packed_len(lookups.len(), layout.word_bits(word)));
+        for (fields, bits) in layout.words().zip(layout.word_bits()) {
+            let (packed, rest) = frame.split_at(pack::packed_len(lookups.len(), bits));
             frame = rest;
-            if packed.is_empty() {
-                continue;
-            }
-            pack::unpack_into(packed, layout.word_bits(word), &mut messages);
-            for i in layout.fields(word) {
-                let (field, (_, start)) = (mask(layout.bits(i)) as u16, layout.place(i));
+            pack::unpack_into(packed, bits, &mut messages);
+            for i in fields {
+                let (field, (_, start)) = (mask(layout.bits(i)) as u32, layout.place(i));
                 let sums = self.bits[lookups.clone()]
                     .iter()
                     .zip(&mut self.products[lookups.clone()]);
                 for ((&bits, sum), &message) in sums.zip(messages.iter()) {
                     let chosen = (bits >> i & 1).wrapping_neg() & field;
-                    *sum = sum.wrapping_sub(((message >> start) as u16 & chosen) << (i + 1));
+                    *sum = sum.wrapping_sub(((message >> start) as u32 & chosen) << (i + 1));
                 }
             }
         }
     }
 
     /// The shares of `r`, to be reduced mod `n`.
-    pub fn finish(mut self) -> Zeroizing<Vec<u16>> {
+    pub fn finish(mut self) -> Zeroizing<Vec<u32>> {
         for (bits, &products) in self.bits.iter_mut().zip(self.products.iter()) {
             *bits = bits.wrapping_add(products);
         }
@@ -214,14 +211,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fields_fill_at_most_two_words() {
+    fn the_fields_fill_words() {
         for k in 1..=crate::MAX_LOG_ENTRIES {
             let layout = Layout::new(k, Index::Arithmetic);
-            let bits = [layout.word_bits(0), layout.word_bits(1)];
-            assert_eq!(bits[0] + bits[1], k * (k - 1) / 2);
-            assert!(bits.into_iter().all(|bits| bits <= 64));
-            assert_eq!(bits[1] > 0, k == 12);
-            let mut filled = [0, 0];
+            let bits: Vec<u32> = layout.word_bits().collect();
+            assert_eq!(bits.iter().sum::<u32>(), k * (k - 1) / 2);
+            assert!(bits.iter().all(|bits| (1..=64).contains(bits)));
+            assert_eq!(bits.len() > 1, k >= 12);
+            let mut filled = vec![0; bits.len()];
             for i in 0..k - 1 {
                 let (word, start) = layout.place(i);
                 assert_eq!(start, filled[word]);

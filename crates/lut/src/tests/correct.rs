@@ -39,6 +39,25 @@ fn exhaustive_16_entries() {
     exhaustive(4, &[37, 1, 64, 7]);
 }
 
+/// Every index, and every share of it, of the smallest tree.
+#[test]
+fn every_index_of_a_tree() {
+    let client: Vec<u64> = (0..256).collect();
+    for case in cases(8, &[16]).filter(|case| case.protocol == Protocol::Tree) {
+        for step in [1, 85] {
+            let server: Vec<u64> = (0..256).map(|i| i * step + 3).collect();
+            case.check(&client, &server, step);
+        }
+    }
+}
+
+#[test]
+fn the_largest_table() {
+    for case in cases(20, &[9]).filter(|case| case.index == Index::Arithmetic) {
+        case.check(&[5, 0xf_ffff], &[0xa_bcde, 0xf_fffe], 1);
+    }
+}
+
 #[test]
 fn larger_tables() {
     for (log_entries, batch) in [
@@ -50,6 +69,8 @@ fn larger_tables() {
         (10, 65),
         (11, 33),
         (12, 17),
+        (13, 17),
+        (16, 5),
     ] {
         let client = random_index(log_entries, batch, 1);
         let server = random_index(log_entries, batch, 2);
@@ -131,6 +152,26 @@ fn what_does_not_fit_is_refused() {
             got: 0
         }
     ));
+    let sized = |generator, log_entries| {
+        let (mut ot, _) = ideal_pair(1);
+        let mut ch = volvelle_net::testing::scripted(Role::Client, vec![]);
+        let shape = Shape {
+            log_entries,
+            ..shape(Output::Xor)
+        };
+        Lookups::prepare(&mut ch, &mut ot, generator, &shape, 1)
+            .err()
+            .unwrap()
+            .to_string()
+    };
+    assert_eq!(
+        sized(crate::Generator::Doubling, 13),
+        "protocol doubling takes tables of 2^1 to 2^12 entries, got 2^13"
+    );
+    assert_eq!(
+        sized(crate::Generator::Tree, 7),
+        "protocol tree takes tables of 2^8 to 2^20 entries, got 2^7"
+    );
     let run = |output, index: &'static [u64], tables: Vec<Table>| {
         refused(output, 2, &move |p, ch| {
             p.lookup(ch, index, &tables).unwrap_err()
@@ -182,6 +223,58 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
+fn one_round_refuses_what_does_not_fit() {
+    let run = |shape: Shape, index: &[u64], tables: &[Table]| {
+        let (mut a, mut b) = ideal_pair(1);
+        let one = |ch: &mut Channel, ot: &mut Ot| {
+            OneRound::prepare(ch, ot, &shape, 2)
+                .and_then(|prepared| prepared.lookup(ch, index, tables))
+                .unwrap_err()
+        };
+        let (a, b, _) = run_pair_recorded(|ch| one(ch, &mut a), |ch| one(ch, &mut b));
+        assert_eq!(a.to_string(), b.to_string());
+        a
+    };
+    let shape = |log_entries, output| Shape {
+        log_entries,
+        index: Index::Arithmetic,
+        output,
+    };
+    let word = || Output::word(8);
+    assert!(matches!(
+        run(shape(3, Output::Xor), &[0; 2], &[]),
+        LutError::OutputKind { .. }
+    ));
+    assert!(matches!(
+        run(shape(17, word()), &[0; 2], &[]),
+        LutError::Size {
+            protocol: "one-round",
+            min: 1,
+            max: 16,
+            got: 17
+        }
+    ));
+    assert!(matches!(
+        run(shape(3, word()), &[0; 3], &words(3, &[8], 1)),
+        LutError::BatchLength {
+            expected: 2,
+            got: 3
+        }
+    ));
+    assert!(matches!(
+        run(shape(3, word()), &[0; 2], &words(3, &[8, 8], 1)),
+        LutError::TableCount {
+            expected: 1,
+            got: 2
+        }
+    ));
+    assert!(matches!(
+        run(shape(3, word()), &[0; 2], &words(4, &[8], 1)),
+        LutError::TableEntries { .. }
+    ));
+}
+
+#[test]
 fn tables_are_checked() {
     assert!(matches!(
         Table::new(8, vec![0; 6]),
@@ -192,8 +285,8 @@ fn tables_are_checked() {
         Err(LutError::Entries { got: 1 })
     ));
     assert!(matches!(
-        Table::new(8, vec![0; 8192]),
-        Err(LutError::Entries { got: 8192 })
+        Table::new(8, vec![0; 1 << 21]),
+        Err(LutError::Entries { got: 0x20_0000 })
     ));
     assert!(matches!(
         Table::new(0, vec![0; 2]),
@@ -207,8 +300,8 @@ fn tables_are_checked() {
         })
     ));
     assert!(matches!(
-        Table::from_fn(13, 4, |i| i),
-        Err(LutError::LogEntries { got: 13 })
+        Table::from_fn(21, 4, |i| i),
+        Err(LutError::LogEntries { got: 21 })
     ));
     assert_eq!(
         Table::from_fn(3, 2, |i| i).unwrap().entries(),

@@ -47,7 +47,7 @@ fn check(case: &Case, batch: usize) {
 
 #[test]
 fn cost_is_what_the_meter_counts() {
-    for log_entries in 1..=12 {
+    for log_entries in (1..=13).chain([16]) {
         for case in cases(log_entries, &[13, 1, 64]) {
             check(&case, 1);
             check(&case, 77);
@@ -76,7 +76,7 @@ fn headline_costs() {
         let cost = Lookups::cost(generator, &shape, BATCH as usize);
         [cost.prep.bits() / BATCH, cost.online.bits() / BATCH]
     };
-    use crate::Generator::{Doubling, Rotation};
+    use crate::Generator::{Doubling, Rotation, Tree};
     assert_eq!(
         cost(Rotation, 8, Output::word(64)),
         [128 * 7 + 256 + 2, 16 + 126]
@@ -88,6 +88,12 @@ fn headline_costs() {
     assert_eq!(cost(Doubling, 4, Output::Xor), [28 + 6, 8]);
     assert_eq!(cost(Doubling, 2, Output::Xor), [4 + 1, 4]);
     assert_eq!(cost(Doubling, 8, Output::word(1)), [508 + 28, 16]);
+    assert_eq!(
+        cost(Tree, 16, Output::word(16)),
+        [256 * 9 + 252 + 120 + 2, 32 + 30]
+    );
+    assert_eq!(cost(Tree, 12, Output::Xor), [256 * 5 + 252 + 66, 24]);
+    assert_eq!(cost(Tree, 8, Output::Xor), [256 + 252 + 28, 16]);
     let splut = SpLut::cost(8, &[64], BATCH as usize);
     assert_eq!(splut.online.bits() / BATCH, 8 + 256 * 64);
     assert_eq!((splut.prep.bits(), splut.prep.cots()), (0, 8 * BATCH));

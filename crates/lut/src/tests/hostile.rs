@@ -29,14 +29,19 @@ fn against(case: &Case, batch: usize, role: Role, script: Vec<u8>) -> Result<(),
     case.party(&mut channel, &mut ot, &index, seed).map(drop)
 }
 
+fn all_cases() -> impl Iterator<Item = Case> {
+    let trees = cases(9, &[5]).filter(|case| case.protocol == Protocol::Tree);
+    cases(3, &[9, 64]).chain(cases(7, &[5])).chain(trees)
+}
+
 fn any_case() -> impl Strategy<Value = Case> {
-    let all: Vec<Case> = cases(3, &[9, 64]).chain(cases(7, &[5])).collect();
+    let all: Vec<Case> = all_cases().collect();
     prop::sample::select(all)
 }
 
 #[test]
 fn the_recorded_script_is_accepted() {
-    for case in cases(3, &[9, 64]).chain(cases(7, &[5])) {
+    for case in all_cases() {
         for (role, script) in recorded(&case, 20) {
             against(&case, 20, role, script).unwrap();
         }

@@ -12,7 +12,7 @@ use volvelle_ot::testing::ideal_pair;
 use volvelle_ot::{Ot, PhasedCost};
 use volvelle_prim::{BitVec, Block, Prg, mask};
 
-use crate::{BitTable, Index, Lookups, LutError, Output, Protocol, Shape, SpLut, Table};
+use crate::{BitTable, Index, Lookups, LutError, OneRound, Output, Protocol, Shape, SpLut, Table};
 
 /// What to look things up in.
 #[derive(Clone, Debug)]
@@ -75,6 +75,9 @@ impl Case {
     fn cost(&self, batch: usize) -> PhasedCost {
         match (self.protocol.generator(), &self.tables) {
             (Some(generator), _) => Lookups::cost(generator, &self.shape(), batch),
+            (None, _) if self.protocol == Protocol::OneRound => {
+                OneRound::cost(&self.shape(), batch)
+            }
             (None, Tables::Additive(tables) | Tables::Xor(tables)) => {
                 let words: Vec<u32> = tables.iter().map(Table::bits).collect();
                 SpLut::cost(self.log_entries, &words, batch)
@@ -110,6 +113,9 @@ impl Case {
             Some(generator) => Prepared::Lookups(Lookups::prepare_with(
                 ch, ot, generator, &shape, batch, &mut prg,
             )?),
+            None if self.protocol == Protocol::OneRound => {
+                Prepared::OneRound(OneRound::prepare(ch, ot, &shape, batch)?)
+            }
             None => Prepared::SpLut(SpLut::prepare_with(ch, ot, shape.log_entries, batch, prg)?),
         })
     }
@@ -130,6 +136,8 @@ impl Case {
                     .map(|bits| bits.iter().map(u64::from).collect())
                     .collect())
             }
+            (Prepared::OneRound(p), Tables::Additive(tables)) => p.lookup(ch, index, tables),
+            (Prepared::OneRound(_), _) => unreachable!("one round has additive outputs only"),
             (Prepared::SpLut(p), Tables::Additive(t)) => p.lookup(ch, self.index, index, t),
             (Prepared::SpLut(p), Tables::Xor(t)) => p.lookup_xor(ch, self.index, index, t),
             (Prepared::SpLut(_), Tables::Bits(_)) => unreachable!("SP-LUT has no tables of bits"),
@@ -176,6 +184,7 @@ impl Case {
 
 enum Prepared {
     Lookups(Lookups),
+    OneRound(OneRound),
     SpLut(SpLut),
 }
 
@@ -223,13 +232,19 @@ fn cases(log_entries: u32, widths: &[u32]) -> impl Iterator<Item = Case> {
         Tables::Xor(words(log_entries, widths, seed + 100)),
         Tables::Bits(bit_tables(log_entries, widths.len(), seed + 200)),
     ];
-    Protocol::ALL.into_iter().flat_map(move |protocol| {
+    let protocols = Protocol::ALL.into_iter();
+    let fitting = protocols.filter(move |p| p.log_entries().contains(&log_entries));
+    fitting.flat_map(move |protocol| {
         let tables = tables.clone();
         KINDS.into_iter().flat_map(move |index| {
             tables
                 .clone()
                 .into_iter()
-                .filter(move |t| !matches!((protocol, t), (Protocol::SpLut, Tables::Bits(_))))
+                .filter(move |t| match protocol {
+                    Protocol::SpLut => !matches!(t, Tables::Bits(_)),
+                    Protocol::OneRound => matches!(t, Tables::Additive(_)),
+                    _ => true,
+                })
                 .map(move |tables| Case {
                     protocol,
                     log_entries,

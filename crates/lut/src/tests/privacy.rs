@@ -33,6 +33,11 @@ fn payloads(case: &Case, batch: usize, input: u64, seed: u64) -> [Vec<u8>; 2] {
     [transcript.client_payload(), transcript.server_payload()]
 }
 
+/// Trees with corrections of inner levels.
+fn deeper_trees() -> impl Iterator<Item = Case> {
+    cases(10, &[16]).filter(|case| matches!(case.protocol, Protocol::Tree | Protocol::OneRound))
+}
+
 #[test]
 fn online_messages_are_uniform_whatever_the_input() {
     let batch = 16_384;
@@ -53,7 +58,7 @@ fn online_messages_are_uniform_whatever_the_input() {
 
 #[test]
 fn preprocessing_messages_are_uniform() {
-    for case in cases(8, &[16]) {
+    for case in cases(8, &[16]).chain(deeper_trees()) {
         let (mut client_ot, mut server_ot) = ideal_pair(1);
         let (_, _, transcript) = run_pair_recorded(
             |ch| drop(case.prepare(ch, &mut client_ot, 8192, 1).unwrap()),
@@ -71,10 +76,11 @@ fn preprocessing_messages_are_uniform() {
 fn shares_of_outputs_are_uniform() {
     let batch = 65_536;
     for protocol in Protocol::ALL {
-        let tables = Tables::Additive(vec![Table::from_fn(4, 8, |i| i).unwrap()]);
+        let log_entries = 4.max(*protocol.log_entries().start());
+        let tables = Tables::Additive(vec![Table::from_fn(log_entries, 8, |i| i).unwrap()]);
         let case = Case {
             protocol,
-            log_entries: 4,
+            log_entries,
             index: Index::Arithmetic,
             tables,
         };

@@ -27,7 +27,7 @@ fn digest(case: &Case, batch: usize) -> String {
 #[test]
 fn digests() {
     let mut got = Vec::new();
-    for log_entries in [3, 8] {
+    for log_entries in [3, 8, 10] {
         for case in cases(log_entries, &[37, 8]) {
             let kind = match case.tables {
                 Tables::Additive(_) => "additive",

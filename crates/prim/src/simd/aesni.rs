@@ -104,6 +104,16 @@ impl Engine for AesNi<'_> {
     }
 
     #[inline(always)]
+    fn xor_where_odd(self, value: __m128i, control: __m128i, fix: __m128i) -> __m128i {
+        // SAFETY: see above.
+        unsafe {
+            // Bit 0 to the sign of all four 32-bit words, then over the whole word.
+            let low = _mm_slli_epi32(_mm_shuffle_epi32(control, 0), 31);
+            _mm_xor_si128(value, _mm_and_si128(fix, _mm_srai_epi32(low, 31)))
+        }
+    }
+
+    #[inline(always)]
     fn sigma(self, x: __m128i) -> __m128i {
         // SAFETY: see above.
         unsafe {

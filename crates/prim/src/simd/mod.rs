@@ -116,6 +116,8 @@ pub(crate) trait Engine: Copy {
         target: Self::Reg,
         fix: Self::Reg,
     ) -> Self::Reg;
+    /// `value ⊕ (fix where the lowest bit of a block of `control` is 1, else 0)`.
+    fn xor_where_odd(self, value: Self::Reg, control: Self::Reg, fix: Self::Reg) -> Self::Reg;
     /// The linear orthomorphism σ(a‖b) = (a⊕b)‖a of Guo–Katz–Wang–Yu (IEEE S&P 2020, §7.3), `a` the
     /// high half.
     fn sigma(self, x: Self::Reg) -> Self::Reg;

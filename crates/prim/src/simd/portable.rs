@@ -65,6 +65,11 @@ impl Engine for Portable<'_> {
     }
 
     #[inline(always)]
+    fn xor_where_odd(self, value: Block, control: Block, fix: Block) -> Block {
+        value ^ fix.keep_if(u8::from(control.lsb()))
+    }
+
+    #[inline(always)]
     fn sigma(self, x: Block) -> Block {
         let (low, high) = halves(x);
         join(high, low ^ high)

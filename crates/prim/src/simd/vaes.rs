@@ -96,6 +96,16 @@ impl Engine for Vaes<'_> {
     }
 
     #[inline(always)]
+    fn xor_where_odd(self, value: __m512i, control: __m512i, fix: __m512i) -> __m512i {
+        // SAFETY: see above.
+        unsafe {
+            let low = _mm512_shuffle_epi32(control, 0x44);
+            let odd = _mm512_test_epi64_mask(low, _mm512_set1_epi64(1));
+            _mm512_mask_xor_epi64(value, odd, value, fix)
+        }
+    }
+
+    #[inline(always)]
     fn sigma(self, x: __m512i) -> __m512i {
         // SAFETY: see above.
         unsafe {
