@@ -121,14 +121,10 @@ fn move_open_sized(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
             let v = v[0] & mask(n);
             out[0] = (v << bits | v >> (n - bits)) & mask(n);
         }
-        Move::RotateDown if v.len() <= 8 => {
-            let last = v.len() - 1;
-            for (i, out) in out.iter_mut().enumerate() {
-                let from = i.wrapping_sub(words) & last;
-                let below = v[from.wrapping_sub(1) & last];
-                *out = v[from] << bits | below >> 1 >> (63 - bits);
-            }
-        }
+        Move::RotateDown if v.len() == 1 => out[0] = v[0].rotate_left(bits),
+        Move::RotateDown if v.len() == 2 => rotate_few::<2>(v, words, bits, out),
+        Move::RotateDown if v.len() == 4 => rotate_few::<4>(v, words, bits, out),
+        Move::RotateDown if v.len() == 8 => rotate_few::<8>(v, words, bits, out),
         Move::RotateDown => {
             let (low, high) = v.split_at(v.len() - words);
             let (last, before) = (v[v.len() - 1], low[low.len() - 1]);
@@ -136,6 +132,19 @@ fn move_open_sized(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
             shift_up(low, last, bits, moved);
             shift_up(high, before, bits, wrapped);
         }
+    }
+}
+
+/// Rotates `W` words, a power of two of them, up by whole words and `bits` below 64.
+#[inline(always)]
+fn rotate_few<const W: usize>(v: &[u64], words: usize, bits: u32, out: &mut [u64]) {
+    let (Some(v), Some(out)) = (v.first_chunk::<W>(), out.first_chunk_mut::<W>()) else {
+        return;
+    };
+    for (i, out) in out.iter_mut().enumerate() {
+        let from = i.wrapping_sub(words);
+        let (word, below) = (v[from % W], v[from.wrapping_sub(1) % W]);
+        *out = word << bits | below >> 1 >> (63 - bits);
     }
 }
 
