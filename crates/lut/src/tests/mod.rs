@@ -2,6 +2,7 @@
 
 mod correct;
 mod cost;
+mod flute;
 mod hostile;
 mod privacy;
 mod wire;

@@ -276,6 +276,58 @@ pub fn xor_to_bytes(a: &[u64], b: &[u64], out: &mut [u8]) {
     }
 }
 
+/// The vectors of `width` bits `v`, each made twice as long by its product with a bit: `v ‖ p` with
+/// the share `p = b·(v ⊕ received) ⊕ fold`, but for the first bit of `p`, which is `b`.
+pub fn append_products(
+    width: usize,
+    v: &[u64],
+    bits: &[u64],
+    fold: &[u64],
+    received: &[u64],
+    out: &mut [u64],
+) {
+    if width >= 64 {
+        let words = width / 64;
+        let rows = v.chunks_exact(words).zip(fold.chunks_exact(words));
+        let rows = rows.zip(received.chunks_exact(words));
+        for (i, ((rows, received), out)) in rows.zip(out.chunks_exact_mut(2 * words)).enumerate() {
+            let b = bits[i / 64] >> (i % 64) & 1;
+            let (low, high) = out.split_at_mut(words);
+            low.copy_from_slice(rows.0);
+            for j in 0..words {
+                high[j] = (rows.0[j] ^ received[j]) & b.wrapping_neg() ^ rows.1[j];
+            }
+            high[0] = high[0] & !1 | b;
+        }
+        return;
+    }
+    fn narrow<const W: usize>(
+        v: &[u64],
+        bits: &[u64],
+        fold: &[u64],
+        received: &[u64],
+        out: &mut [u64],
+    ) {
+        let first = const { runs(1, W) };
+        let words = v.iter().zip(fold).zip(received);
+        for (i, (((&v, &fold), &received), out)) in words.zip(out.chunks_mut(2)).enumerate() {
+            let b = lane_bits::<W>(bits, i);
+            let product = (v ^ received) & lane_mask::<W>(bits, i) ^ fold;
+            let high = product & !first | b;
+            out[0] = spread_lanes::<W>(v) | spread_lanes::<W>(high) << W;
+            // A batch that ends in the low half of its last word has no further word.
+            if let Some(out) = out.get_mut(1) {
+                *out = spread_lanes::<W>(v >> 32) | spread_lanes::<W>(high >> 32) << W;
+            }
+        }
+    }
+    with_lane_width!(
+        width, [2 4 8 16 32],
+        W => narrow::<W>(v, bits, fold, received, out),
+        width => bad_width(width)
+    );
+}
+
 /// A batch of vectors of `width < 64` bits, one a word.
 pub fn unpack(width: usize, packed: &[u64], out: &mut [u64]) {
     fn narrow<const W: usize>(packed: &[u64], out: &mut [u64]) {
@@ -337,6 +389,26 @@ mod tests {
             xor_to_bytes(&a, &b, &mut out);
             let expected = a.iter().zip(&b).flat_map(|(a, b)| (a ^ b).to_le_bytes());
             prop_assert_eq!(out, expected.take(len).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn appending_products_is_its_formula(seed: u64, log in 1u32..9, count in 1usize..150) {
+            let w = 1 << log;
+            let len = words(count, w);
+            let inputs = random(seed, 3 * len);
+            let (v, fold, received) = (&inputs[..len], &inputs[len..2 * len], &inputs[2 * len..]);
+            let bits = random(seed ^ 1, words(count, 1));
+            let mut out = vec![0; words(count, 2 * w)];
+            append_products(w, v, &bits, fold, received, &mut out);
+            for i in 0..count {
+                for j in 0..w {
+                    let at = i * w + j;
+                    let product = (bit(v, at) ^ bit(received, at)) & bit(&bits, i) ^ bit(fold, at);
+                    let product = if j == 0 { bit(&bits, i) } else { product };
+                    prop_assert_eq!(bit(&out, 2 * i * w + j), bit(v, at));
+                    prop_assert_eq!(bit(&out, (2 * i + 1) * w + j), product);
+                }
+            }
         }
 
         #[test]

@@ -1,0 +1,516 @@
+//! FLUTE+: boolean lookup by the products of shared random bits (ROTL, PoPETs 2026, §6).
+//!
+//! XOR-shared random bits `α_0 … α_(k−1)`. Preprocessing makes shares of all `n = 2^k` products
+//! `p_Q = ∧_{j∈Q} α_j`; the butterfly (Möbius) transform `e_v = ⊕_{Q ⊇ v} p_Q` turns them into the
+//! selection vector over all masks, which is one-hot at `α`. Online, `m = α ⊕ x` is opened and the
+//! vector permuted by it selects: [`crate::boolean`].
+//!
+//! The products over the bits below `i` make a vector `p` of `2^i` bits, and those over the bits up
+//! to `i` are `p ‖ α_i·p`. A bit times a vector is a random OT each way *whose choice bit is the
+//! random bit itself*: the sender, with pads `r_0, r_1`, sends `r_0 ⊕ r_1 ⊕ p` and takes `r_0`, the
+//! receiver takes `r_α ⊕ α·message`. Its first product, `α_i·1`, needs no message.
+//!
+//! ```text
+//!     C                                                        S
+//!     random OTs: k − 1 with C as sender, k − 1 with S as sender
+//!     step i = 1 … k − 1:
+//!       r_0 ⊕ r_1 ⊕ p_C   (2^i − 1 bits)  ────────▶
+//!                                         ◀────────  r_0 ⊕ r_1 ⊕ p_S   (2^i − 1 bits)
+//!     both: the butterfly
+//!     online:
+//!     share of x ⊕ α      (k bits)        ────────▶
+//!                                         ◀────────  share of x ⊕ α     (k bits)
+//!     both know m = x ⊕ α; the output is ⊕ e_v·T_(v⊕m)
+//! ```
+//!
+//! Preprocessing: `k − 1` rounds, `2(n − k − 1)` bits, `2(k − 1)` OTs. Online: 1 round, `2k` bits,
+//! whatever the number and width of the tables. (As published, each of the `n − k − 1` products is
+//! an AND of its own: 2 OTs and 4 bits.)
+//!
+//! Security (semi-honest): every message is a secret masked by `r_0 ⊕ r_1`, of which the receiver
+//! knows one half and the other is a fresh pad; `m` is hidden by `α`, which is never sent.
+
+use std::ops::Range;
+
+use volvelle_net::{Channel, Label, Role};
+use volvelle_ot::{Cost, Ot, PhasedCost};
+use volvelle_prim::fold::row_words;
+use volvelle_prim::{BitVec, Block, Lines, Prg, lanes, pack};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::exchange::{Plan, Steps, exchange, ranges};
+use crate::onehot::OneHots;
+use crate::shape::{check_batch, check_log_entries};
+use crate::table::check_sizes;
+use crate::{BitTable, Index, LutError, Table, bits, boolean};
+
+const LABEL: Label = Label::new("lut/fluteplus-product");
+
+/// A batch of prepared FLUTE+ lookups, each used once.
+pub struct FlutePlus {
+    /// The selection vectors, one-hot at `α`.
+    selections: OneHots,
+}
+
+impl FlutePlus {
+    /// Prepares `batch` lookups in tables of `2^log_entries` entries. Both parties call this with
+    /// the same arguments.
+    ///
+    /// # Errors
+    /// If a parameter is out of range, or the peer or OT fails.
+    pub fn prepare(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        log_entries: u32,
+        batch: usize,
+    ) -> Result<Self, LutError> {
+        Self::prepare_with(ch, ot, log_entries, batch, &mut Prg::from_os())
+    }
+
+    pub(crate) fn prepare_with(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        log_entries: u32,
+        batch: usize,
+        prg: &mut Prg,
+    ) -> Result<Self, LutError> {
+        check_log_entries(log_entries)?;
+        check_batch(batch)?;
+        ch.span("lut-prepare", |ch| {
+            let mut products = Products::new(ch.role(), log_entries, batch, prg);
+            for sender in [Role::Client, Role::Server] {
+                products.draw(ch, ot, sender)?;
+            }
+            exchange(ch, &plan(log_entries, batch), &mut products)?;
+            Ok(Self {
+                selections: products.finish(),
+            })
+        })
+    }
+
+    /// What preparing and looking up `batch` indices sends and consumes, exactly; the tables' number
+    /// and widths do not matter.
+    #[must_use]
+    pub fn cost(log_entries: u32, batch: usize) -> PhasedCost {
+        let messages: u64 = (1..log_entries)
+            .map(|i| 8 * message_bytes(i, batch) as u64)
+            .sum();
+        let ots = u64::from(log_entries.saturating_sub(1)) * batch as u64;
+        PhasedCost {
+            prep: Cost {
+                client_bits: messages,
+                server_bits: messages,
+                rounds: plan(log_entries, batch).rounds(),
+                cots_client: ots,
+                cots_server: ots,
+            },
+            online: boolean::cost(log_entries, batch),
+        }
+    }
+
+    /// Number of prepared lookups.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a batch is never empty")]
+    pub fn len(&self) -> usize {
+        self.selections.len()
+    }
+
+    /// Looks up every index in every table: `index[i]` is this party's XOR share of index `i`
+    /// (modulo the number of entries). Returns this party's XOR shares, table by table.
+    ///
+    /// # Errors
+    /// If the arguments do not fit what was prepared, or the peer fails.
+    pub fn lookup_xor(
+        self,
+        ch: &mut Channel,
+        index: &[u64],
+        tables: &[Table],
+    ) -> Result<Vec<Vec<u64>>, LutError> {
+        check_tables(tables.len())?;
+        self.check(index, tables.iter().map(Table::len))?;
+        ch.span("lut-xor", |ch| {
+            boolean::lookup(ch, self.selections, index, tables)
+        })
+    }
+
+    /// [`Self::lookup_xor`] in tables of single bits.
+    ///
+    /// # Errors
+    /// If the arguments do not fit what was prepared, or the peer fails.
+    pub fn lookup_bits(
+        self,
+        ch: &mut Channel,
+        index: &[u64],
+        tables: &[BitTable],
+    ) -> Result<Vec<BitVec>, LutError> {
+        check_tables(tables.len())?;
+        self.check(index, tables.iter().map(BitTable::len))?;
+        ch.span("lut-bits", |ch| {
+            bits::lookup(ch, self.selections, index, tables)
+        })
+    }
+
+    fn check(&self, index: &[u64], lens: impl Iterator<Item = usize>) -> Result<(), LutError> {
+        check_indices(self.len(), index)?;
+        check_sizes(self.selections.log_entries(), lens)
+    }
+}
+
+/// Refuses a lookup in no tables.
+pub(crate) fn check_tables(tables: usize) -> Result<(), LutError> {
+    if tables == 0 {
+        return Err(LutError::TableCount {
+            expected: 1,
+            got: 0,
+        });
+    }
+    Ok(())
+}
+
+/// Checks that there is an index for every prepared lookup.
+pub(crate) fn check_indices(expected: usize, index: &[u64]) -> Result<(), LutError> {
+    if index.len() != expected {
+        return Err(LutError::BatchLength {
+            expected,
+            got: index.len(),
+        });
+    }
+    Ok(())
+}
+
+/// Lookups a frame: a step's working set stays in the second-level cache; a multiple of 64, so that
+/// chunks start at whole words. An agreement parameter.
+const fn chunk(log_entries: u32) -> usize {
+    if log_entries <= 7 {
+        8192
+    } else {
+        1 << (20 - log_entries)
+    }
+}
+
+fn plan(log_entries: u32, batch: usize) -> Plan {
+    let chunk = chunk(log_entries);
+    Plan {
+        batch,
+        chunk,
+        steps: log_entries as usize - 1,
+        largest_frame: message_bytes(log_entries - 1, chunk),
+    }
+}
+
+/// Bytes of a step's message: vectors of `2^i` bits without their first.
+fn message_bytes(i: u32, count: usize) -> usize {
+    (count * ((1 << i) - 1)).div_ceil(8)
+}
+
+fn zeros<T: Clone + Default + Zeroize>(len: usize) -> Zeroizing<Vec<T>> {
+    Zeroizing::new(vec![T::default(); len])
+}
+
+/// Where the vectors of `width` bits of some lookups are; chunks start at whole words.
+fn at(width: usize, lookups: &Range<usize>) -> Range<usize> {
+    lanes::words(lookups.start, width)..lanes::words(lookups.end, width)
+}
+
+/// What step `i` needs, for the whole batch.
+struct Level {
+    /// `r_0 ⊕ r_1` of the OTs sent.
+    masks: Lines<u64>,
+    /// `r_0` of the OTs sent ⊕ the pads received.
+    folds: Lines<u64>,
+    /// Own bits `α_i`, one a lookup.
+    bits: Zeroizing<Vec<u64>>,
+}
+
+/// One party in the middle of making the products of a batch.
+struct Products {
+    role: Role,
+    log_entries: u32,
+    batch: usize,
+    /// Own share of `α`, bit `i` being `α_i`.
+    alphas: Zeroizing<Vec<u16>>,
+    /// Level `i` at `i − 1`; level 0 is `α_0` itself.
+    levels: Vec<Level>,
+    /// After step `i`, the products of the bits up to `i`: vectors of `2^(i+1)` bits, at `i`.
+    products: Vec<Lines<u64>>,
+    scratch: Zeroizing<Vec<u64>>,
+}
+
+impl Products {
+    fn new(role: Role, log_entries: u32, batch: usize, prg: &mut Prg) -> Self {
+        let level = |i: u32| Level {
+            masks: Lines::zeros(lanes::words(batch, 1 << i)),
+            folds: Lines::zeros(lanes::words(batch, 1 << i)),
+            bits: zeros(lanes::words(batch, 1)),
+        };
+        let mut first = zeros(batch);
+        prg.fill_bytes(&mut first);
+        first.iter_mut().for_each(|b| *b &= 1);
+        let mut bits = zeros(lanes::words(batch, 1));
+        lanes::pack_bits(&first, &mut bits);
+        let mut start = Lines::zeros(lanes::words(batch, 2));
+        // One-hot (1 ⊕ α_0, α_0) to products (1, α_0).
+        lanes::start(&bits, role == Role::Client, &mut start, batch);
+        start.iter_mut().for_each(|w| *w ^= *w >> 1 & low(0));
+        let mut products = vec![start];
+        products.resize_with(log_entries as usize, || Lines::zeros(0));
+        Self {
+            role,
+            log_entries,
+            batch,
+            alphas: Zeroizing::new(first.iter().map(|&b| b.into()).collect()),
+            levels: (1..log_entries).map(level).collect(),
+            products,
+            scratch: zeros(0),
+        }
+    }
+
+    /// Draws the random OTs of one direction, and keeps what is needed of them.
+    fn draw(&mut self, ch: &mut Channel, ot: &mut Ot, sender: Role) -> Result<(), LutError> {
+        let widest = (1usize << (self.log_entries - 1)).div_ceil(128);
+        let largest = chunk(self.log_entries).min(self.batch);
+        let (mut zero, mut one) = (zeros(largest * widest), zeros(largest * widest));
+        let mut choices = zeros(largest);
+        for lookups in ranges(self.batch, chunk(self.log_entries)) {
+            for i in 1..self.log_entries {
+                let bits = 1usize << i;
+                let width = bits.div_ceil(128);
+                let zero = &mut zero[..lookups.len() * width];
+                let level = &mut self.levels[i as usize - 1];
+                let at = at(bits, &lookups);
+                if self.role == sender {
+                    let one: &mut [Block] = &mut one[..lookups.len() * width];
+                    ot.send_random(ch, width, zero, one)?;
+                    one.iter_mut().zip(&*zero).for_each(|(one, &z)| *one ^= z);
+                    lanes::xor_pads(one, width, bits, &mut level.masks[at.clone()]);
+                } else {
+                    let choices = &mut choices[..lookups.len()];
+                    ot.recv_random(ch, width, choices, zero)?;
+                    let own = lanes::words(lookups.start, 1)..lanes::words(lookups.end, 1);
+                    lanes::pack_bits(choices, &mut level.bits[own]);
+                    for (alpha, &bit) in self.alphas[lookups.clone()].iter_mut().zip(&*choices) {
+                        *alpha |= u16::from(bit) << i;
+                    }
+                }
+                lanes::xor_pads(zero, width, bits, &mut level.folds[at]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The butterfly, and the vectors as rows.
+    fn finish(mut self) -> OneHots {
+        let k = self.log_entries;
+        let mut vectors = self.products.swap_remove(k as usize - 1);
+        butterfly(&mut vectors, k);
+        let rows = if k < 6 {
+            let mut rows = Lines::zeros(self.batch * row_words(k));
+            lanes::unpack(1 << k, &vectors, &mut rows);
+            rows
+        } else {
+            vectors
+        };
+        OneHots::new(k, Index::Boolean, rows, self.alphas)
+    }
+}
+
+/// Bits `j` of a word that have bit `t` of `j` zero.
+const fn low(t: u32) -> u64 {
+    [
+        0x5555_5555_5555_5555,
+        0x3333_3333_3333_3333,
+        0x0f0f_0f0f_0f0f_0f0f,
+        0x00ff_00ff_00ff_00ff,
+        0x0000_ffff_0000_ffff,
+        0x0000_0000_ffff_ffff,
+    ][t as usize]
+}
+
+/// `e_v = ⊕_{Q ⊇ v} p_Q` of every vector of `2^k` bits: `k` times, what has bit `t` onto what lacks
+/// it.
+fn butterfly(vectors: &mut [u64], k: u32) {
+    for word in vectors.iter_mut() {
+        for t in 0..k.min(6) {
+            *word ^= *word >> (1 << t) & low(t);
+        }
+    }
+    for t in 6..k {
+        let half = 1 << (t - 6);
+        for pair in vectors.chunks_exact_mut(2 * half) {
+            let (low, high) = pair.split_at_mut(half);
+            low.iter_mut()
+                .zip(high)
+                .for_each(|(low, &mut high)| *low ^= high);
+        }
+    }
+}
+
+impl Steps for Products {
+    fn label(&self, _: usize) -> Label {
+        LABEL
+    }
+
+    fn incoming(&self, step: usize, count: usize) -> usize {
+        message_bytes(step as u32 + 1, count)
+    }
+
+    fn make(&mut self, step: usize, lookups: Range<usize>, frame: &mut Vec<u8>) {
+        let at = at(2 << step, &lookups);
+        let masks = &self.levels[step].masks[at.clone()];
+        self.scratch.clear();
+        let products = self.products[step][at].iter().zip(masks);
+        self.scratch.extend(products.map(|(&p, &mask)| p ^ mask));
+        append_tails(step as u32 + 1, &mut self.scratch, frame);
+        frame.truncate(message_bytes(step as u32 + 1, lookups.len()));
+    }
+
+    fn take(&mut self, step: usize, lookups: Range<usize>, frame: &[u8]) {
+        let (i, batch) = (step as u32 + 1, self.batch);
+        let Self {
+            levels,
+            products,
+            scratch,
+            ..
+        } = self;
+        let (before, after) = products.split_at_mut(step + 1);
+        let (before, after) = (&mut before[step], &mut after[0]);
+        if after.is_empty() {
+            *after = Lines::zeros(lanes::words(batch, 2 << i));
+        }
+        let vectors = at(1 << i, &lookups);
+        read_tails(i, frame, vectors.len(), scratch);
+        let level = &levels[step];
+        lanes::append_products(
+            1 << i,
+            &before[vectors.clone()],
+            &level.bits[lookups.start / 64..],
+            &level.folds[vectors],
+            scratch,
+            &mut after[at(2 << i, &lookups)],
+        );
+        if lookups.end == batch {
+            // The last chunk of this step: what it started from is used up.
+            *before = Lines::zeros(0);
+        }
+    }
+}
+
+/// Bits of a word that are not the first of a vector of `2^i` bits, `i ≤ 6`.
+const fn tail_bits(i: u32) -> u32 {
+    64 - (64 >> i)
+}
+
+/// Appends vectors of `2^i` bits, each without its first bit. Uses `vectors` as scratch.
+fn append_tails(i: u32, vectors: &mut [u64], frame: &mut Vec<u8>) {
+    if i <= 6 {
+        vectors.iter_mut().for_each(|w| *w = drop_firsts(i, *w));
+        pack::pack_append(vectors, tail_bits(i), frame);
+        return;
+    }
+    let words = 1 << (i - 6);
+    let mut firsts: Zeroizing<Vec<u64>> = zeros(vectors.len() / words);
+    for (first, vector) in firsts.iter_mut().zip(vectors.chunks_exact(words)) {
+        *first = vector[0] >> 1;
+        let rest = vector[1..].iter();
+        rest.for_each(|w| frame.extend_from_slice(&w.to_le_bytes()));
+    }
+    pack::pack_append(&firsts, 63, frame);
+}
+
+/// Inverse of [`append_tails`] for vectors of `len` words in all; first bits are zero.
+fn read_tails(i: u32, frame: &[u8], len: usize, vectors: &mut Vec<u64>) {
+    vectors.clear();
+    vectors.resize(len, 0);
+    if i <= 6 {
+        // The last word's vectors may not all be there.
+        let mut whole = frame.to_vec();
+        whole.resize(pack::packed_len(len, tail_bits(i)), 0);
+        pack::unpack_into(&whole, tail_bits(i), vectors);
+        vectors.iter_mut().for_each(|w| *w = insert_firsts(i, *w));
+        return;
+    }
+    let words = 1 << (i - 6);
+    let count = len / words;
+    let (rest, packed) = frame.split_at(8 * (len - count));
+    let mut firsts = vec![0; count];
+    pack::unpack_into(packed, 63, &mut firsts);
+    let rests = rest.as_chunks::<8>().0.chunks_exact(words - 1);
+    for ((vector, first), rest) in vectors.chunks_exact_mut(words).zip(firsts).zip(rests) {
+        vector[0] = first << 1;
+        for (word, bytes) in vector[1..].iter_mut().zip(rest) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+    }
+}
+
+/// Drops the first bit of every lane of `2^i` bits and closes the gaps, pairs of lanes first.
+fn drop_firsts(i: u32, word: u64) -> u64 {
+    let mut x = (word & !firsts(i)) >> 1;
+    for t in i..6 {
+        x = x & low(t) | (x & !low(t)) >> (1 << (t - i));
+    }
+    x
+}
+
+/// Inverse of [`drop_firsts`], with zeros for first bits.
+fn insert_firsts(i: u32, word: u64) -> u64 {
+    let mut x = word;
+    for t in (i..6).rev() {
+        // What fills a half: lanes of 2^i − 1 bits, 2^(t−i) of them.
+        let filled = (1u32 << t) - (1 << (t - i));
+        let half = (1u64 << filled) - 1;
+        let halves = half * (u64::MAX / low_run(t + 1));
+        x = x & halves | (x & !halves) << (1 << (t - i));
+    }
+    x << 1
+}
+
+/// `2^t` ones.
+const fn low_run(t: u32) -> u64 {
+    u64::MAX >> (64 - (1 << t))
+}
+
+/// The first bits of lanes of `2^i` bits.
+const fn firsts(i: u32) -> u64 {
+    u64::MAX / low_run(i)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_butterfly_turns_products_into_a_one_hot_vector() {
+        for k in 1..=8 {
+            for alpha in 0..1usize << k {
+                let mut vector = vec![0u64; row_words(k)];
+                for q in (0..1 << k).filter(|q| q & alpha == *q) {
+                    vector[q / 64] |= 1 << (q % 64);
+                }
+                butterfly(&mut vector, k);
+                let mut expected = vec![0u64; row_words(k)];
+                expected[alpha / 64] = 1 << (alpha % 64);
+                assert_eq!(vector, expected, "k = {k}, α = {alpha}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn messages_hold_all_but_first_bits(seed: u64, i in 1u32..9, count in 1usize..200) {
+            let len = lanes::words(count, 1 << i);
+            let mut vectors = vec![0; len];
+            Prg::from_seed(Block(seed.into())).fill_u64(&mut vectors);
+            let mut frame = Vec::new();
+            append_tails(i, &mut vectors.clone(), &mut frame);
+            frame.truncate(message_bytes(i, count));
+            let mut back = Vec::new();
+            read_tails(i, &frame, len, &mut back);
+            let bit = |words: &[u64], j: usize| words[j / 64] >> (j % 64) & 1 == 1;
+            for j in 0..count << i {
+                prop_assert_eq!(bit(&back, j), j % (1 << i) != 0 && bit(&vectors, j));
+            }
+        }
+    }
+}
