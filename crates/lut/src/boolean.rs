@@ -27,7 +27,8 @@ use crate::onehot::{OneHots, Opening};
 use crate::table::Offsets;
 use crate::{LutError, Table};
 
-fn plan(log_entries: u32, batch: usize) -> Plan {
+/// How the opening of a batch's offsets is cut.
+pub(crate) fn plan(log_entries: u32, batch: usize) -> Plan {
     let largest_frame = Opening::bytes(log_entries, ONLINE_CHUNK);
     Plan {
         batch,

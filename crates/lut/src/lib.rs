@@ -47,6 +47,7 @@ mod boolean;
 mod doubling;
 mod error;
 mod exchange;
+mod flute;
 mod flute_plus;
 mod lookups;
 mod onehot;
@@ -60,6 +61,7 @@ mod table;
 mod tests;
 
 pub use error::LutError;
+pub use flute::Flute;
 pub use flute_plus::FlutePlus;
 pub use lookups::Lookups;
 pub use shape::{Generator, Index, MAX_LOG_ENTRIES, Output, Protocol, Shape};

@@ -154,11 +154,17 @@ impl Opening {
     pub const LABEL: volvelle_net::Label = volvelle_net::Label::new("lut/open-offset");
 
     pub fn new(onehots: &OneHots, index: &[u64]) -> Self {
+        let own = onehots.offset_shares(0..onehots.len(), index).collect();
+        Self::from_shares(own, onehots.log_entries, onehots.index)
+    }
+
+    /// Of offsets given as this party's shares, reduced.
+    pub fn from_shares(own: Vec<u64>, log_entries: u32, index: Index) -> Self {
         Self {
-            own: onehots.offset_shares(0..onehots.len(), index).collect(),
+            own,
             peer: Vec::new(),
-            log_entries: onehots.log_entries,
-            index: onehots.index,
+            log_entries,
+            index,
         }
     }
 

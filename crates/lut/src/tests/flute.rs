@@ -7,16 +7,18 @@ use volvelle_net::testing::scripted;
 
 use super::privacy::{BOUND, chi_square};
 use super::*;
-use crate::FlutePlus;
+use crate::{Flute, FlutePlus};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
+    Flute,
     FlutePlus,
 }
 
-const WAYS: [Way; 1] = [Way::FlutePlus];
+const WAYS: [Way; 2] = [Way::Flute, Way::FlutePlus];
 
 enum Prepared {
+    Flute(Flute),
     FlutePlus(FlutePlus),
 }
 
@@ -48,6 +50,7 @@ impl Case {
         let mut prg = Prg::from_seed(Block(seed.into()));
         let k = self.log_entries;
         Ok(match self.way {
+            Way::Flute => Prepared::Flute(Flute::prepare_with(ch, ot, k, batch, &mut prg)?),
             Way::FlutePlus => {
                 Prepared::FlutePlus(FlutePlus::prepare_with(ch, ot, k, batch, &mut prg)?)
             }
@@ -57,6 +60,7 @@ impl Case {
     fn look_up(&self, prepared: Prepared, ch: &mut Channel, index: &[u64]) -> Outputs {
         ch.set_phase(Phase::Online);
         match prepared {
+            Prepared::Flute(p) => p.lookup_xor(ch, index, &self.tables),
             Prepared::FlutePlus(p) => p.lookup_xor(ch, index, &self.tables),
         }
     }
@@ -68,6 +72,7 @@ impl Case {
 
     fn cost(&self, batch: usize) -> PhasedCost {
         match self.way {
+            Way::Flute => Flute::cost(self.log_entries, batch),
             Way::FlutePlus => FlutePlus::cost(self.log_entries, batch),
         }
     }
@@ -146,7 +151,7 @@ proptest! {
         batch in 1usize..200,
         seed: u64,
     ) {
-        let way = WAYS[usize::from(plus) % WAYS.len()];
+        let way = WAYS[usize::from(plus)];
         // Shares count modulo the number of entries.
         let (client, server) = (random_index(64, batch, seed), random_index(64, batch, !seed));
         Case::new(way, k, &widths).check(&client, &server, seed);
@@ -209,6 +214,9 @@ fn headline_costs() {
         let cost = FlutePlus::cost(k, 6400);
         assert_eq!(bits(cost), [2 * (n - u64::from(k) - 1), 2 * u64::from(k)]);
         assert_eq!(cost.prep.cots(), 6400 * 2 * u64::from(k - 1));
+        let (ands, cost) = (n - u64::from(k) - 1, Flute::cost(k, 6400));
+        assert_eq!(bits(cost), [4 * ands, 2 * u64::from(k)]);
+        assert_eq!(cost.prep.cots(), 6400 * 2 * ands);
     }
 }
 
@@ -279,7 +287,7 @@ proptest! {
         flips in prop::collection::vec((any::<Pick>(), 1u8..), 1..8),
         garbage in prop::collection::vec(any::<u8>(), 0..400),
     ) {
-        let case = Case::new(WAYS[usize::from(plus) % WAYS.len()], k, &[9, 64]);
+        let case = Case::new(WAYS[usize::from(plus)], k, &[9, 64]);
         let (role, script) = recorded(&case, 20)[usize::from(client)].clone();
         prop_assert!(against(&case, 20, role, script.clone()).is_ok());
         prop_assert!(against(&case, 20, role, script[..cut.index(script.len())].to_vec()).is_err());
@@ -297,7 +305,11 @@ proptest! {
 /// All that is sent is uniform, whatever the input.
 #[test]
 fn messages_are_uniform() {
-    for (way, k, batch) in [(Way::FlutePlus, 4, 16_384), (Way::FlutePlus, 8, 16_384)] {
+    for (way, k, batch) in [
+        (Way::Flute, 4, 16_384),
+        (Way::FlutePlus, 4, 16_384),
+        (Way::FlutePlus, 8, 16_384),
+    ] {
         let case = Case::new(way, k, &[8]);
         for input in [0, (1 << k) - 3] {
             let (mut client_ot, mut server_ot) = ideal_pair(input + 5);

@@ -1,0 +1,113 @@
+//! Nanoseconds a lookup of FLUTE and FLUTE+, with ideal OTs: what this crate's own computing takes.
+//!
+//! `cargo run --release -p volvelle-lut --example boolean_timings [l [batch]]`; median of five runs,
+//! wall time of the slower party, both on a thread of their own. Every result is checked.
+
+use std::time::{Duration, Instant};
+
+use volvelle_lut::{Flute, FlutePlus, LutError, Table};
+use volvelle_net::Channel;
+use volvelle_net::testing::run_pair;
+use volvelle_ot::testing::ideal_pair;
+use volvelle_ot::{Ot, PhasedCost};
+
+/// One party's shares, and its times of preprocessing and online.
+type Party = Result<(Vec<u64>, [Duration; 2]), LutError>;
+
+const RUNS: u64 = 5;
+
+/// Runs both parties on the given inputs, checks the joined outputs, prints the median times.
+fn measure<I: Sync>(
+    what: &str,
+    (count, cost): (usize, PhasedCost),
+    inputs: [&I; 2],
+    party: impl Fn(&mut Channel, &mut Ot, &I) -> Party + Sync,
+    check: impl Fn(&[u64], &[u64]) -> bool,
+) -> Result<[f64; 2], LutError> {
+    let mut times = [const { Vec::new() }; 2];
+    for run in 0..RUNS {
+        let (mut a, mut b) = ideal_pair(run);
+        let (a, b) = run_pair(
+            |ch| party(ch, &mut a, inputs[0]),
+            |ch| party(ch, &mut b, inputs[1]),
+        );
+        let (a, b) = (a?, b?);
+        assert!(check(&a.0, &b.0), "{what}: outputs are wrong");
+        for phase in 0..2 {
+            times[phase].push(a.1[phase].max(b.1[phase]));
+        }
+    }
+    let each = times.map(|mut times| {
+        times.sort_unstable();
+        times[times.len() / 2].as_nanos() as f64 / count as f64
+    });
+    let bits = [cost.prep, cost.online].map(|c| c.bits() as f64 / count as f64);
+    println!(
+        "{what:32} {:12.1} {:12.1} ns {:10.1} {:8.1} bits",
+        each[0], each[1], bits[0], bits[1]
+    );
+    Ok(each)
+}
+
+/// Time of `f`, and its result.
+fn time<T>(f: impl FnOnce() -> Result<T, LutError>) -> Result<(T, Duration), LutError> {
+    let start = Instant::now();
+    let value = f()?;
+    Ok((value, start.elapsed()))
+}
+
+/// The one table's outputs.
+fn only(outputs: Vec<Vec<u64>>) -> Vec<u64> {
+    outputs.into_iter().flatten().collect()
+}
+
+fn lookups(log_entries: u32, bits: u32, batch: usize) -> Result<(), LutError> {
+    let tables = [Table::from_fn(log_entries, bits, |i| {
+        i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20
+    })?];
+    let index = |step: u64| -> Vec<u64> {
+        let index = (0..batch as u64).map(|i| i.wrapping_mul(step) >> 40);
+        index.collect()
+    };
+    let (x, y) = (index(0x9e37_79b9_7f4a_7c15), index(0xbf58_476d_1ce4_e5b9));
+    let check = |a: &[u64], b: &[u64]| {
+        let entry = |i: usize| tables[0].entries()[(x[i] ^ y[i]) as usize % tables[0].len()];
+        (0..batch).all(|i| a[i] ^ b[i] == entry(i))
+    };
+    let n = tables[0].len();
+    let flute = measure(
+        &format!("FLUTE, n = {n}, l = {bits}"),
+        (batch, Flute::cost(log_entries, batch)),
+        [&x, &y],
+        |ch, ot, index| {
+            let (p, prep) = time(|| Flute::prepare(ch, ot, log_entries, batch))?;
+            let (out, online) = time(|| p.lookup_xor(ch, index, &tables))?;
+            Ok((only(out), [prep, online]))
+        },
+        check,
+    )?;
+    let plus = measure(
+        &format!("FLUTE+, n = {n}, l = {bits}"),
+        (batch, FlutePlus::cost(log_entries, batch)),
+        [&x, &y],
+        |ch, ot, index| {
+            let (p, prep) = time(|| FlutePlus::prepare(ch, ot, log_entries, batch))?;
+            let (out, online) = time(|| p.lookup_xor(ch, index, &tables))?;
+            Ok((only(out), [prep, online]))
+        },
+        check,
+    )?;
+    println!("    online: {:.0} times as fast", flute[1] / plus[1]);
+    Ok(())
+}
+
+fn main() -> Result<(), LutError> {
+    let mut args = std::env::args().skip(1).map(|a| a.parse::<usize>());
+    let mut arg = |default| args.next().and_then(Result::ok).unwrap_or(default);
+    let (bits, batch) = (arg(8) as u32, arg(100_000));
+    println!("batch {batch}; a lookup: preprocessing, online");
+    for log_entries in [2, 4, 6, 8] {
+        lookups(log_entries, bits, batch)?;
+    }
+    Ok(())
+}
