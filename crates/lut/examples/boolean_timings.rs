@@ -33,8 +33,8 @@ fn measure<I: Sync>(
         );
         let (a, b) = (a?, b?);
         assert!(check(&a.0, &b.0), "{what}: outputs are wrong");
-        for phase in 0..2 {
-            times[phase].push(a.1[phase].max(b.1[phase]));
+        for ((times, a), b) in times.iter_mut().zip(a.1).zip(b.1) {
+            times.push(a.max(b));
         }
     }
     let each = times.map(|mut times| {

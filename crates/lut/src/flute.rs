@@ -137,9 +137,7 @@ impl Flute {
         check_indices(self.len(), index)?;
         check_sizes(self.log_entries, tables.iter().map(Table::len))?;
         let own = self.alphas.iter().zip(index);
-        let own = own
-            .map(|(&a, &i)| Index::Boolean.split(i, a, self.log_entries))
-            .collect();
+        let own = own.map(|(&a, &i)| Index::Boolean.split(i, a, self.log_entries));
         let plan = boolean::plan(self.log_entries, index.len());
         let mut evaluation = Evaluation {
             opening: Opening::from_shares(own, self.log_entries, Index::Boolean),

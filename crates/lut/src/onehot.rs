@@ -60,8 +60,14 @@ impl OneHots {
 
     /// The shares of the vectors of some lookups, row by row.
     pub fn rows(&self, lookups: Range<usize>) -> std::slice::ChunksExact<'_, u64> {
+        self.words(lookups)
+            .chunks_exact(row_words(self.log_entries))
+    }
+
+    /// The same rows, as one slice.
+    pub fn words(&self, lookups: Range<usize>) -> &[u64] {
         let words = row_words(self.log_entries);
-        self.rows[lookups.start * words..lookups.end * words].chunks_exact(words)
+        &self.rows[lookups.start * words..lookups.end * words]
     }
 
     /// This party's shares of the offsets `i − r` (or `i ⊕ r`) of some lookups: what is opened.
@@ -143,8 +149,10 @@ fn saved_rows(log_entries: u32, count: usize) -> usize {
 
 /// The opening of the offsets, the first step of every lookup: `k` bits each way.
 pub(crate) struct Opening {
-    /// This party's shares, then (chunk by chunk) the offsets.
-    own: Vec<u64>,
+    /// This party's shares; small, since memory touched for the first time costs more than the opening.
+    own: Vec<u16>,
+    /// A chunk's shares or offsets, and the peer's shares.
+    chunk: Vec<u64>,
     peer: Vec<u64>,
     log_entries: u32,
     index: Index,
@@ -154,14 +162,15 @@ impl Opening {
     pub const LABEL: volvelle_net::Label = volvelle_net::Label::new("lut/open-offset");
 
     pub fn new(onehots: &OneHots, index: &[u64]) -> Self {
-        let own = onehots.offset_shares(0..onehots.len(), index).collect();
+        let own = onehots.offset_shares(0..onehots.len(), index);
         Self::from_shares(own, onehots.log_entries, onehots.index)
     }
 
     /// Of offsets given as this party's shares, reduced.
-    pub fn from_shares(own: Vec<u64>, log_entries: u32, index: Index) -> Self {
+    pub fn from_shares(own: impl Iterator<Item = u64>, log_entries: u32, index: Index) -> Self {
         Self {
-            own,
+            own: own.map(|share| share as u16).collect(),
+            chunk: Vec::new(),
             peer: Vec::new(),
             log_entries,
             index,
@@ -174,18 +183,25 @@ impl Opening {
     }
 
     /// Appends this party's shares of some lookups' offsets.
-    pub fn make(&self, lookups: Range<usize>, frame: &mut Vec<u8>) {
-        pack::pack_append(&self.own[lookups], self.log_entries, frame);
+    pub fn make(&mut self, lookups: Range<usize>, frame: &mut Vec<u8>) {
+        self.load(lookups);
+        pack::pack_append(&self.chunk, self.log_entries, frame);
     }
 
     /// Opens some lookups' offsets from the peer's frame: public from here on, in `0..n`.
     pub fn open_offsets(&mut self, lookups: Range<usize>, frame: &[u8]) -> &[u64] {
         self.peer.resize(lookups.len(), 0);
         pack::unpack_into(frame, self.log_entries, &mut self.peer);
-        let own = &mut self.own[lookups];
-        for (own, &peer) in own.iter_mut().zip(&self.peer) {
+        self.load(lookups);
+        for (own, &peer) in self.chunk.iter_mut().zip(&self.peer) {
             *own = self.index.join(*own, peer, self.log_entries);
         }
-        own
+        &self.chunk
+    }
+
+    fn load(&mut self, lookups: Range<usize>) {
+        self.chunk.clear();
+        self.chunk
+            .extend(self.own[lookups].iter().map(|&share| u64::from(share)));
     }
 }

@@ -17,6 +17,7 @@
 //! | [`convolute`] | an expand-convolute code, one map of dual LPN |
 //! | [`quasicyclic`] | a quasi-cyclic code, the other map of dual LPN |
 //! | [`select`] | sums of the table entries that a bit vector selects |
+//! | [`moved`] | the same of bytes at public offsets, a batch a call |
 //! | [`lanes`] | batches of short bit vectors, and the steps that double one-hot vectors |
 //! | [`fold`] | sums of rotated (or XOR-permuted) rows, for secret-shared rotation |
 //!
@@ -36,6 +37,7 @@ pub mod hash;
 pub mod lanes;
 mod lines;
 pub mod lpn;
+pub mod moved;
 pub mod pack;
 pub mod pprf;
 pub mod prg;

@@ -1,0 +1,227 @@
+//! Tables of bytes, read at public offsets by secret bit vectors, many lookups a call.
+//!
+//! The entry under bit `j` of a row at offset `m` is `T[j ⊕ m]`. The table stands in memory moved by every
+//! offset within 64 entries, each copy at cache lines, and moving by whole 64 is taking lines in another
+//! order. So a lookup is a masked load and an XOR for every 64 entries, and a fold. Every entry is read and
+//! masked: neither time nor addresses depend on the rows' bits.
+
+use crate::Backend;
+use crate::fold::row_words;
+
+/// 64 entries.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Line([u8; 64]);
+
+/// A public table of `2^k` bytes, moved by every offset within a line.
+pub struct MovedBytes {
+    /// Lines of a copy, and words of a row.
+    words: usize,
+    /// The low bits of an offset: which copy to read.
+    within: u64,
+    lines: Vec<Line>,
+}
+
+impl MovedBytes {
+    /// Of `2^k` entries.
+    ///
+    /// # Panics
+    /// If their number is not a power of two, or 1.
+    #[must_use]
+    pub fn new(entries: &[u8]) -> Self {
+        let n = entries.len();
+        assert!(n.is_power_of_two() && n > 1, "2^k entries, got {n}");
+        let words = row_words(n.ilog2());
+        let copies = n.min(64);
+        let mut lines = vec![Line([0; 64]); copies * words];
+        for (offset, copy) in lines.chunks_exact_mut(words).enumerate() {
+            for j in 0..n {
+                copy[j / 64].0[j % 64] = entries[j ^ offset];
+            }
+        }
+        Self {
+            words,
+            within: copies as u64 - 1,
+            lines,
+        }
+    }
+
+    /// Bytes that such a table takes.
+    #[must_use]
+    pub const fn bytes(entries: usize) -> usize {
+        let copies = if entries < 64 { entries } else { 64 };
+        copies * entries.next_multiple_of(64)
+    }
+
+    /// `out[i] ⊕= (⊕ T[j ⊕ offsets[i]]) << shift` over the `j` whose bit is set in row `i`.
+    ///
+    /// # Panics
+    /// If there are not as many rows and offsets as outputs, an offset is not below the number of entries,
+    /// or `shift > 56`.
+    pub fn xor_selected(&self, rows: &[u64], offsets: &[u64], shift: u32, out: &mut [u64]) {
+        assert_eq!(offsets.len(), out.len(), "offsets");
+        assert_eq!(rows.len(), out.len() * self.words, "words of rows");
+        assert!(shift <= 56, "a byte at bit {shift}");
+        #[cfg(target_arch = "x86_64")]
+        if Backend::current() == Backend::Vaes {
+            // SAFETY: the Vaes backend is current only where AVX-512 F and BW were detected.
+            unsafe {
+                match self.words {
+                    1 => avx512::run::<1>(self, rows, offsets, shift, out),
+                    2 => avx512::run::<2>(self, rows, offsets, shift, out),
+                    4 => avx512::run::<4>(self, rows, offsets, shift, out),
+                    _ => avx512::run_any(self, rows, offsets, shift, out),
+                }
+            }
+            return;
+        }
+        self.portable(rows, offsets, shift, out);
+    }
+
+    /// The copy to read at an offset, and what its lines' numbers are XORed with.
+    #[inline(always)]
+    fn copy(&self, offset: u64) -> (&[Line], usize) {
+        let copy = (offset & self.within) as usize * self.words;
+        (&self.lines[copy..][..self.words], (offset >> 6) as usize)
+    }
+
+    fn portable(&self, rows: &[u64], offsets: &[u64], shift: u32, out: &mut [u64]) {
+        for ((row, &offset), out) in rows.chunks_exact(self.words).zip(offsets).zip(out) {
+            let (copy, flip) = self.copy(offset);
+            let mut sum = 0;
+            for (w, &bits) in row.iter().enumerate() {
+                for (g, eight) in copy[w ^ flip].0.as_chunks::<8>().0.iter().enumerate() {
+                    sum ^= u64::from_le_bytes(*eight) & byte_mask((bits >> (8 * g)) as u8);
+                }
+            }
+            *out ^= fold_bytes(sum) << shift;
+        }
+    }
+}
+
+/// All ones in the bytes whose bit is set.
+#[inline(always)]
+fn byte_mask(bits: u8) -> u64 {
+    let x = u64::from(bits);
+    let x = (x | x << 28) & 0x0000_000f_0000_000f;
+    let x = (x | x << 14) & 0x0003_0003_0003_0003;
+    let x = (x | x << 7) & 0x0101_0101_0101_0101;
+    x * 0xff
+}
+
+/// The XOR of a word's bytes.
+#[inline(always)]
+fn fold_bytes(x: u64) -> u64 {
+    let x = x ^ x >> 32;
+    let x = x ^ x >> 16;
+    (x ^ x >> 8) & 0xff
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use std::arch::x86_64::*;
+
+    use super::{Line, MovedBytes, fold_bytes};
+
+    /// # Safety
+    /// The machine has AVX-512 F and BW; lengths as checked by `xor_selected`, `table.words == W`.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) unsafe fn run<const W: usize>(
+        table: &MovedBytes,
+        rows: &[u64],
+        offsets: &[u64],
+        shift: u32,
+        out: &mut [u64],
+    ) {
+        for ((row, &offset), out) in rows.as_chunks::<W>().0.iter().zip(offsets).zip(out) {
+            let (copy, flip) = table.copy(offset);
+            let mut sum = _mm512_setzero_si512();
+            for (w, &bits) in row.iter().enumerate() {
+                sum = _mm512_xor_si512(sum, selected(&copy[w ^ flip], bits));
+            }
+            *out ^= fold(sum) << shift;
+        }
+    }
+
+    /// [`run`] for rows of any number of words.
+    ///
+    /// # Safety
+    /// As there.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) unsafe fn run_any(
+        table: &MovedBytes,
+        rows: &[u64],
+        offsets: &[u64],
+        shift: u32,
+        out: &mut [u64],
+    ) {
+        for ((row, &offset), out) in rows.chunks_exact(table.words).zip(offsets).zip(out) {
+            let (copy, flip) = table.copy(offset);
+            let mut sum = _mm512_setzero_si512();
+            for (w, &bits) in row.iter().enumerate() {
+                sum = _mm512_xor_si512(sum, selected(&copy[w ^ flip], bits));
+            }
+            *out ^= fold(sum) << shift;
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw")]
+    #[inline]
+    fn selected(line: &Line, bits: u64) -> __m512i {
+        // SAFETY: a line is 64 readable bytes at a multiple of 64.
+        let line = unsafe { _mm512_load_si512(line.0.as_ptr().cast()) };
+        _mm512_maskz_mov_epi8(bits, line)
+    }
+
+    /// The XOR of all bytes.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    #[inline]
+    fn fold(x: __m512i) -> u64 {
+        let x = _mm256_xor_si256(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64::<1>(x));
+        let x = _mm_xor_si128(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+        fold_bytes((_mm_cvtsi128_si64(x) ^ _mm_cvtsi128_si64(_mm_unpackhi_epi64(x, x))) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Block, Prg};
+
+    fn random(prg: &mut Prg, len: usize) -> Vec<u64> {
+        let mut words = vec![0; len];
+        prg.fill_u64(&mut words);
+        words
+    }
+
+    #[test]
+    fn it_is_its_formula_and_the_portable_twin_agrees() {
+        let mut prg = Prg::from_seed(Block(4));
+        for k in 1..=11 {
+            let (n, count) = (1usize << k, 40);
+            let mut entries = vec![0; n];
+            prg.fill_bytes(&mut entries);
+            let table = MovedBytes::new(&entries);
+            assert_eq!(table.lines.len() * 64, MovedBytes::bytes(n));
+            let rows = random(&mut prg, count * row_words(k));
+            let offsets: Vec<u64> = random(&mut prg, count)
+                .iter()
+                .map(|o| o % n as u64)
+                .collect();
+            let before = random(&mut prg, count);
+            for shift in [0, 8, 56] {
+                let mut out = before.clone();
+                table.xor_selected(&rows, &offsets, shift, &mut out);
+                let mut twin = before.clone();
+                table.portable(&rows, &offsets, shift, &mut twin);
+                assert_eq!(out, twin);
+                for i in 0..count {
+                    let row = &rows[i * row_words(k)..][..row_words(k)];
+                    let chosen = (0..n).filter(|j| row[j / 64] >> (j % 64) & 1 == 1);
+                    let sum = chosen.fold(0, |sum, j| sum ^ entries[j ^ offsets[i] as usize]);
+                    assert_eq!(out[i], before[i] ^ u64::from(sum) << shift, "k = {k}");
+                }
+            }
+        }
+    }
+}
