@@ -5,6 +5,7 @@ mod cost;
 mod flute;
 mod hostile;
 mod privacy;
+mod vectors;
 mod wire;
 
 use volvelle_net::testing::{Transcript, run_pair_recorded};
