@@ -1,13 +1,16 @@
-//! Nanoseconds a lookup of FLUTE and FLUTE+, with ideal OTs: what this crate's own computing takes.
+//! Nanoseconds a lookup of FLUTE and FLUTE+, and an element of a permuted or rotated vector, with ideal
+//! OTs: what this crate's own computing takes.
 //!
 //! `cargo run --release -p volvelle-lut --example boolean_timings [l [batch]]`; median of five runs,
 //! wall time of the slower party, both on a thread of their own. Every result is checked.
 
 use std::time::{Duration, Instant};
 
-use volvelle_lut::{Flute, FlutePlus, LutError, Table};
-use volvelle_net::Channel;
+use volvelle_lut::{
+    Flute, FlutePlus, LutError, Permute, PermuteShape, Rotate, RotateShape, Shift, Table,
+};
 use volvelle_net::testing::run_pair;
+use volvelle_net::{Channel, Role};
 use volvelle_ot::testing::ideal_pair;
 use volvelle_ot::{Ot, PhasedCost};
 
@@ -101,6 +104,73 @@ fn lookups(log_entries: u32, bits: u32, batch: usize) -> Result<(), LutError> {
     Ok(())
 }
 
+/// Pseudorandom words, the same for both parties.
+fn words(count: usize, step: u64) -> Vec<u64> {
+    let words = (1..=count as u64).map(|i| {
+        let x = i.wrapping_mul(step);
+        (x ^ x >> 29).wrapping_mul(step)
+    });
+    words.collect()
+}
+
+/// Vectors of 64-bit elements moved; figures are a vector.
+fn vectors(log_len: u32, batch: usize) -> Result<(), LutError> {
+    let n = 1usize << log_len;
+    let (x, y) = (words(batch * n, 0x9e37_79b9_7f4a_7c15), vec![0; batch * n]);
+    let shifts = words(batch, 0xbf58_476d_1ce4_e5b9);
+    let none = vec![];
+    for shift in [Shift::Held(Role::Server), Shift::Shared] {
+        let shape = RotateShape {
+            log_len,
+            bits: 64,
+            shift,
+        };
+        let (own, times) = match shift {
+            Shift::Shared => (&shifts, 2),
+            Shift::Held(_) => (&none, 1),
+        };
+        measure(
+            &format!("rotation {shift:?}, n = {n}"),
+            (batch, Rotate::cost(shape, batch)),
+            [&(own, &x), &(&shifts, &y)],
+            |ch, ot, &(shifts, shares)| {
+                let (p, prep) = time(|| Rotate::prepare(ch, ot, shape, batch))?;
+                let (out, online) = time(|| p.rotate(ch, shifts, shares))?;
+                Ok((out, [prep, online]))
+            },
+            |a, b| {
+                (0..batch * n).all(|at| {
+                    let from = (at as u64).wrapping_sub(times * shifts[at / n]) as usize % n;
+                    a[at].wrapping_add(b[at]) == x[at / n * n + from]
+                })
+            },
+        )?;
+    }
+    // i ↦ a·i + b is a permutation for odd a.
+    let places = shifts.iter().flat_map(|&s| {
+        let (a, b) = (s as usize | 1, (s >> 32) as usize);
+        (0..n).map(move |i| (a.wrapping_mul(i).wrapping_add(b) % n) as u32)
+    });
+    let (places, none): (Vec<u32>, Vec<u32>) = (places.collect(), vec![]);
+    let shape = PermuteShape {
+        len: n,
+        bits: 64,
+        holder: Role::Server,
+    };
+    measure(
+        &format!("permutation, n = {n}"),
+        (batch, Permute::cost(shape, batch)),
+        [&(&none, &x), &(&places, &y)],
+        |ch, ot, &(places, shares)| {
+            let (p, prep) = time(|| Permute::prepare(ch, ot, shape, batch))?;
+            let (out, online) = time(|| p.permute(ch, places, shares))?;
+            Ok((out, [prep, online]))
+        },
+        |a, b| (0..batch * n).all(|i| a[i].wrapping_add(b[i]) == x[i / n * n + places[i] as usize]),
+    )?;
+    Ok(())
+}
+
 fn main() -> Result<(), LutError> {
     let mut args = std::env::args().skip(1).map(|a| a.parse::<usize>());
     let mut arg = |default| args.next().and_then(Result::ok).unwrap_or(default);
@@ -108,6 +178,10 @@ fn main() -> Result<(), LutError> {
     println!("batch {batch}; a lookup: preprocessing, online");
     for log_entries in [2, 4, 6, 8] {
         lookups(log_entries, bits, batch)?;
+    }
+    println!("a vector: preprocessing, online");
+    for log_len in [4, 6, 8] {
+        vectors(log_len, batch >> log_len)?;
     }
     Ok(())
 }

@@ -13,8 +13,13 @@
 //! | `boolean`, `bits` | XOR-shared outputs, words or bits | 1 | `2k` |
 //! | [`Store`] | keeps lookups on disk until they are used | 1 a connection | |
 //! | [`SpLut`] | the baseline, without one-hot correlations | 2 | `k + n·l` |
+//! | [`FlutePlus`] | XOR-shared outputs, by products of random bits | `k − 1`, 1 | `2(n − k − 1)`, `2k` |
+//! | [`Flute`] | the boolean baseline, `l·n²` computing online | `⌈log k⌉`, 1 | `4(n − k − 1)`, `2k` |
+//! | [`Permute`] | a secret permutation of a shared vector | 2, 1 | `128·n(k − 1) + n·k`, `n(l + k)` |
+//! | [`Rotate`] | a secret rotation of a shared vector | 1, 1 | `128(k − 1)`, `n·l + k` |
 //!
-//! (`n = 2^k` entries; rounds are for a whole batch, bits for a lookup, OT generation excluded.)
+//! (`n = 2^k` entries; rounds are for a whole batch, bits for a lookup, OT generation excluded; where there
+//! are two, in preprocessing and online.)
 //!
 //! ```
 //! use volvelle_lut::{Generator, Index, Lookups, Output, Shape, Table};

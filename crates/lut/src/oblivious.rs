@@ -11,9 +11,9 @@ pub(crate) struct Network {
     comparisons: Vec<(u16, u16)>,
 }
 
-/// A permutation `π` as what the network does to sort it: all ones for each comparison that
-/// exchanges. It then brings element `i` to place `π(i)`.
-pub(crate) struct Switches(Zeroizing<Vec<u64>>);
+/// A permutation `π` as what the network does to sort it: 1 for each comparison that exchanges. It
+/// then brings element `i` to place `π(i)`.
+pub(crate) struct Switches(Zeroizing<Vec<u8>>);
 
 impl Network {
     /// For `len` elements, at most `2^16`.
@@ -61,8 +61,8 @@ impl Network {
         let mut exchanges = Zeroizing::new(Vec::with_capacity(self.comparisons.len()));
         for &(low, high) in &self.comparisons {
             let (a, b) = (keys[low as usize], keys[high as usize]);
-            let exchange = u64::from(b < a).wrapping_neg();
-            let change = (a ^ b) & (u128::from(exchange) << 64 | u128::from(exchange));
+            let exchange = u8::from(b < a);
+            let change = (a ^ b) & u128::from(exchange).wrapping_neg();
             keys[low as usize] = a ^ change;
             keys[high as usize] = b ^ change;
             exchanges.push(exchange);
@@ -84,8 +84,9 @@ impl Network {
 }
 
 #[inline(always)]
-fn swap(values: &mut [u64], &(low, high): &(u16, u16), exchange: u64) {
-    let change = (values[low as usize] ^ values[high as usize]) & exchange;
+fn swap(values: &mut [u64], &(low, high): &(u16, u16), exchange: u8) {
+    let chosen = u64::from(exchange).wrapping_neg();
+    let change = (values[low as usize] ^ values[high as usize]) & chosen;
     values[low as usize] ^= change;
     values[high as usize] ^= change;
 }
