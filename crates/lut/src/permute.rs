@@ -35,7 +35,7 @@ use std::ops::Range;
 
 use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot, PhasedCost};
-use volvelle_prim::{Block, Prg, mask, pack};
+use volvelle_prim::{Block, Prg, mask, pack, sums};
 use zeroize::Zeroizing;
 
 use crate::LutError;
@@ -249,7 +249,6 @@ fn prepare_owner(
     let mut a = Zeroizing::new(vec![0; batch * n]);
     let mut r = a.clone();
     let mut leaves = Zeroizing::new(vec![0; shape.window().min(batch) * (n << k)]);
-    let mut sums = Sums::new(shape);
     for window in ranges(batch, shape.window()) {
         ot.send_pprf(ch, k, 1, window.len() * n, &mut |tree, rows| {
             keep_leaves(rows, &mut leaves[tree << k..]);
@@ -262,7 +261,7 @@ fn prepare_owner(
         let outputs = a[window.start * n..].chunks_exact_mut(n);
         let outputs = outputs.zip(r[window.start * n..].chunks_exact_mut(n));
         for ((matrix, delta), (a, r)) in matrices.zip(outputs) {
-            sums.of(matrix, delta, r, a);
+            sums(matrix, delta, r, a);
         }
     }
     Ok(Part::Owner { a, r })
@@ -282,7 +281,6 @@ fn prepare_holder(
     let mut c = Zeroizing::new(vec![0; batch * n]);
     let mut row = Zeroizing::new(vec![0; n]);
     let mut leaves = Zeroizing::new(vec![0; shape.window().min(batch) * (n << k)]);
-    let mut sums = Sums::new(shape);
     for window in ranges(batch, shape.window()) {
         let mut points = Zeroizing::new(vec![0; window.len() * n]);
         ot.recv_pprf(ch, k, 1, window.len() * n, &mut |tree, point, rows| {
@@ -302,7 +300,7 @@ fn prepare_holder(
         let matrices = leaves.chunks_exact(n << k).zip(delta.chunks_exact(n));
         let outputs = c[window.start * n..].chunks_exact_mut(n);
         for (((matrix, delta), c), rho) in matrices.zip(outputs).zip(&rho[window.start..]) {
-            sums.of(matrix, delta, &mut row, c);
+            sums(matrix, delta, &mut row, c);
             network.backward(rho, c);
             c.iter_mut()
                 .zip(row.iter())
@@ -318,43 +316,20 @@ fn keep_leaves(rows: &[Block], leaves: &mut [u64]) {
     kept.for_each(|(leaf, row)| *leaf = row.0 as u64);
 }
 
-/// Sums of the rows and columns of a matrix of which row `i` is given with its columns renamed.
-struct Sums {
-    len: usize,
-    /// Column sums by the low three bits of `δ`, so that moves are of eight words.
-    columns: Vec<Zeroizing<Vec<u64>>>,
-}
-
-impl Sums {
-    fn new(shape: PermuteShape) -> Self {
-        let leaves = 1 << shape.log();
-        let columns = (0..leaves.min(8)).map(|_| Zeroizing::new(vec![0; leaves]));
-        Self {
-            len: shape.len,
-            columns: columns.collect(),
-        }
+/// Sums of the rows and columns of a matrix, of which row `i` is `matrix_i[j ⊕ δ_i]`, `j < n`; `δ` is
+/// public.
+fn sums(matrix: &[u64], delta: &[u64], rows: &mut [u64], columns: &mut [u64]) {
+    let leaves = matrix.len() / delta.len();
+    if leaves >= 8 {
+        return sums::renamed(matrix, delta, rows, columns);
     }
-
-    /// Row `i` of the matrix is `matrix_i[j ⊕ δ_i]`, `j < n`; `δ` is public.
-    fn of(&mut self, matrix: &[u64], delta: &[u64], rows: &mut [u64], columns: &mut [u64]) {
-        let (n, step) = (self.len, self.columns.len());
-        self.columns.iter_mut().for_each(|sums| sums.fill(0));
-        let leaves = matrix.len() / n;
-        for ((tree, &delta), row) in matrix.chunks_exact(leaves).zip(delta).zip(rows) {
-            let (low, high) = (delta as usize % step, delta as usize / step);
-            let sums = &mut self.columns[low];
-            for (group, sums) in sums.chunks_exact_mut(step).enumerate() {
-                add(sums, &tree[(group ^ high) * step..][..step]);
-            }
-            *row = if n == leaves {
-                tree.iter().fold(0, |sum, &u| sum.wrapping_add(u))
-            } else {
-                (0..n).fold(0, |sum, j| sum.wrapping_add(tree[j ^ delta as usize]))
-            };
-        }
+    columns.fill(0);
+    for ((tree, &delta), row) in matrix.chunks_exact(leaves).zip(delta).zip(rows) {
+        *row = 0;
         for (j, column) in columns.iter_mut().enumerate() {
-            let sums = self.columns.iter().enumerate();
-            *column = sums.fold(0, |sum, (low, sums)| sum.wrapping_add(sums[j ^ low]));
+            let element = tree[j ^ delta as usize];
+            *column = column.wrapping_add(element);
+            *row = row.wrapping_add(element);
         }
     }
 }

@@ -33,8 +33,8 @@ use std::ops::Range;
 
 use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot, PhasedCost};
-use volvelle_prim::{Block, mask, pack};
-use zeroize::{Zeroize, Zeroizing};
+use volvelle_prim::{Block, mask, pack, sums};
+use zeroize::Zeroizing;
 
 use crate::LutError;
 use crate::exchange::{Plan, Steps, exchange, ranges};
@@ -279,7 +279,12 @@ impl Owned {
             let (width, first) = (shape.leaf_blocks(), trees.start);
             ot.send_pprf(ch, shape.log_len, width, trees.len(), &mut |i, leaves| {
                 let at = (first + i) * n..(first + i + 1) * n;
-                sums(leaves, shape, &mut r[at.clone()], &mut a[at]);
+                sums::rotated(
+                    leaves,
+                    shape.element_bytes(),
+                    &mut r[at.clone()],
+                    &mut a[at],
+                );
             })?;
         }
         Ok(Self { a, r })
@@ -302,7 +307,7 @@ impl Held {
             let (width, first) = (shape.leaf_blocks(), trees.start);
             let mut visit = |i: usize, point: usize, leaves: &mut [Block]| {
                 let c = &mut c[(first + i) * n..][..n];
-                sums(leaves, shape, &mut r, c);
+                sums::rotated(leaves, shape.element_bytes(), &mut r, c);
                 rotate(c, point as u64, &mut scratch);
                 c.iter_mut()
                     .zip(r.iter())
@@ -313,53 +318,6 @@ impl Held {
         }
         Ok(Self { p, c })
     }
-}
-
-/// `r = Σ d_t` and `a = Σ R_{−t}(d_t)` of one tree.
-fn sums(leaves: &[Block], shape: RotateShape, r: &mut [u64], a: &mut [u64]) {
-    let bytes = Block::as_bytes(leaves);
-    let stride = 16 * shape.leaf_blocks();
-    match shape.element_bytes() {
-        1 => sums_of(bytes, stride, u8::from_le_bytes, u8::wrapping_add, r, a),
-        2 => sums_of(bytes, stride, u16::from_le_bytes, u16::wrapping_add, r, a),
-        4 => sums_of(bytes, stride, u32::from_le_bytes, u32::wrapping_add, r, a),
-        _ => sums_of(bytes, stride, u64::from_le_bytes, u64::wrapping_add, r, a),
-    }
-}
-
-/// [`sums`] in the ring of a machine word of `B` bytes.
-#[inline(always)]
-fn sums_of<const B: usize, W: Copy + Default + Zeroize + Into<u64>>(
-    leaves: &[u8],
-    stride: usize,
-    read: impl Fn([u8; B]) -> W,
-    add: impl Fn(W, W) -> W,
-    r: &mut [u64],
-    a: &mut [u64],
-) {
-    let n = r.len();
-    let mut row = Zeroizing::new(vec![W::default(); n]);
-    let mut diagonal = row.clone();
-    for (t, leaf) in leaves.chunks_exact(stride).enumerate() {
-        let column = &leaf.as_chunks::<B>().0[..n];
-        for (sum, &d) in row.iter_mut().zip(column) {
-            *sum = add(*sum, read(d));
-        }
-        let (wrapped, kept) = column.split_at(t);
-        let (low, high) = diagonal.split_at_mut(n - t);
-        for (sum, &d) in low.iter_mut().zip(kept) {
-            *sum = add(*sum, read(d));
-        }
-        for (sum, &d) in high.iter_mut().zip(wrapped) {
-            *sum = add(*sum, read(d));
-        }
-    }
-    r.iter_mut()
-        .zip(row.iter())
-        .for_each(|(r, &sum)| *r = sum.into());
-    a.iter_mut()
-        .zip(diagonal.iter())
-        .for_each(|(a, &sum)| *a = sum.into());
 }
 
 /// Rotations a frame of the online phase, a multiple of 8. An agreement parameter.

@@ -20,6 +20,7 @@
 //! | [`moved`] | the same of bytes at public offsets, a batch a call |
 //! | [`lanes`] | batches of short bit vectors, and the steps that double one-hot vectors |
 //! | [`fold`] | sums of rotated (or XOR-permuted) rows, for secret-shared rotation |
+//! | [`sums`] | sums of matrices of ring elements with moved rows, for rotating and permuting vectors |
 //!
 //! SIMD and `unsafe` are confined to this crate, each behind a safe function that has a portable
 //! twin and a test that the two agree. The environment variable `VOLVELLE_SIMD` (`vaes`, `aesni`,
@@ -44,6 +45,7 @@ pub mod prg;
 pub mod quasicyclic;
 pub mod select;
 mod simd;
+pub mod sums;
 pub mod transpose;
 
 pub use bits::BitVec;
