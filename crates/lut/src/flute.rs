@@ -137,10 +137,10 @@ impl Flute {
         check_indices(self.len(), index)?;
         check_sizes(self.log_entries, tables.iter().map(Table::len))?;
         let own = self.alphas.iter().zip(index);
-        let own = own.map(|(&a, &i)| Index::Boolean.split(i, a, self.log_entries));
+        let own = own.map(|(&a, &i)| Index::Boolean.split(i, a, self.log_entries) as u16);
         let plan = boolean::plan(self.log_entries, index.len());
         let mut evaluation = Evaluation {
-            opening: Opening::from_shares(own, self.log_entries, Index::Boolean),
+            opening: Opening::from_shares(own.collect(), self.log_entries, Index::Boolean),
             monomials: vec![[0; WORDS]; 1 << self.log_entries],
             outputs: vec![vec![0; index.len()]; tables.len()],
             flute: self,

@@ -69,14 +69,6 @@ impl OneHots {
         let words = row_words(self.log_entries);
         &self.rows[lookups.start * words..lookups.end * words]
     }
-
-    /// This party's shares of the offsets `i − r` (or `i ⊕ r`) of some lookups: what is opened.
-    pub fn offset_shares(&self, lookups: Range<usize>, index: &[u64]) -> impl Iterator<Item = u64> {
-        self.positions[lookups.clone()]
-            .iter()
-            .zip(&index[lookups])
-            .map(|(&r, &i)| self.index.split(i, u64::from(r), self.log_entries))
-    }
 }
 
 /// How they are kept: the rows, then four bytes a position.
@@ -161,15 +153,23 @@ pub(crate) struct Opening {
 impl Opening {
     pub const LABEL: volvelle_net::Label = volvelle_net::Label::new("lut/open-offset");
 
+    /// Of the offsets `i − r` (or `i ⊕ r`).
     pub fn new(onehots: &OneHots, index: &[u64]) -> Self {
-        let own = onehots.offset_shares(0..onehots.len(), index);
+        let (ring, positions) = (mask(onehots.log_entries) as u16, onehots.positions.iter());
+        let shares = positions.zip(index);
+        let own = match onehots.index {
+            Index::Arithmetic => shares
+                .map(|(&r, &i)| (i as u16).wrapping_sub(r) & ring)
+                .collect(),
+            Index::Boolean => shares.map(|(&r, &i)| (i as u16 ^ r) & ring).collect(),
+        };
         Self::from_shares(own, onehots.log_entries, onehots.index)
     }
 
-    /// Of offsets given as this party's shares, reduced.
-    pub fn from_shares(own: impl Iterator<Item = u64>, log_entries: u32, index: Index) -> Self {
+    /// Of offsets given as this party's shares, below `n`.
+    pub fn from_shares(own: Vec<u16>, log_entries: u32, index: Index) -> Self {
         Self {
-            own: own.map(|share| share as u16).collect(),
+            own,
             chunk: Vec::new(),
             peer: Vec::new(),
             log_entries,
@@ -193,8 +193,14 @@ impl Opening {
         self.peer.resize(lookups.len(), 0);
         pack::unpack_into(frame, self.log_entries, &mut self.peer);
         self.load(lookups);
-        for (own, &peer) in self.chunk.iter_mut().zip(&self.peer) {
-            *own = self.index.join(*own, peer, self.log_entries);
+        let shares = self.chunk.iter_mut().zip(&self.peer);
+        // One loop each, without a choice inside: they are a good part of a lookup's time.
+        match self.index {
+            Index::Arithmetic => {
+                let ring = mask(self.log_entries);
+                shares.for_each(|(own, &peer)| *own = own.wrapping_add(peer) & ring);
+            }
+            Index::Boolean => shares.for_each(|(own, &peer)| *own ^= peer),
         }
         &self.chunk
     }
