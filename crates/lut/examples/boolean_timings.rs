@@ -7,7 +7,8 @@
 use std::time::{Duration, Instant};
 
 use volvelle_lut::{
-    Flute, FlutePlus, LutError, Permute, PermuteShape, Rotate, RotateShape, Shift, Table,
+    Flute, FlutePlus, LutError, Permute, PermuteMethod, PermuteShape, Rotate, RotateShape, Shift,
+    Table,
 };
 use volvelle_net::testing::run_pair;
 use volvelle_net::{Channel, Role};
@@ -152,22 +153,27 @@ fn vectors(log_len: u32, batch: usize) -> Result<(), LutError> {
         (0..n).map(move |i| (a.wrapping_mul(i).wrapping_add(b) % n) as u32)
     });
     let (places, none): (Vec<u32>, Vec<u32>) = (places.collect(), vec![]);
-    let shape = PermuteShape {
-        len: n,
-        bits: 64,
-        holder: Role::Server,
-    };
-    measure(
-        &format!("permutation, n = {n}"),
-        (batch, Permute::cost(shape, batch)),
-        [&(&none, &x), &(&places, &y)],
-        |ch, ot, &(places, shares)| {
-            let (p, prep) = time(|| Permute::prepare(ch, ot, shape, batch))?;
-            let (out, online) = time(|| p.permute(ch, places, shares))?;
-            Ok((out, [prep, online]))
-        },
-        |a, b| (0..batch * n).all(|i| a[i].wrapping_add(b[i]) == x[i / n * n + places[i] as usize]),
-    )?;
+    for method in [PermuteMethod::Trees, PermuteMethod::Switches] {
+        let shape = PermuteShape {
+            len: n,
+            bits: 64,
+            holder: Role::Server,
+            method,
+        };
+        measure(
+            &format!("permutation {method:?}, n = {n}"),
+            (batch, Permute::cost(shape, batch)),
+            [&(&none, &x), &(&places, &y)],
+            |ch, ot, &(places, shares)| {
+                let (p, prep) = time(|| Permute::prepare(ch, ot, shape, batch))?;
+                let (out, online) = time(|| p.permute(ch, places, shares))?;
+                Ok((out, [prep, online]))
+            },
+            |a, b| {
+                (0..batch * n).all(|i| a[i].wrapping_add(b[i]) == x[i / n * n + places[i] as usize])
+            },
+        )?;
+    }
     Ok(())
 }
 

@@ -97,8 +97,15 @@ impl Flute {
 
     /// What preparing and looking up `batch` indices sends and consumes, exactly; the tables' number
     /// and widths do not matter.
+    ///
+    /// # Panics
+    /// If the number of entries is not one that [`Self::prepare`] would take.
     #[must_use]
     pub fn cost(log_entries: u32, batch: usize) -> PhasedCost {
+        assert!(
+            check_log_entries(log_entries).is_ok(),
+            "cost of lookups in tables of 2^{log_entries} entries"
+        );
         let ands = (1u64 << log_entries) - u64::from(log_entries) - 1;
         let plane_bits: u64 = ranges(batch, CHUNK)
             .map(|lookups| 8 * lookups.len().div_ceil(8) as u64)

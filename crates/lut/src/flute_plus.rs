@@ -90,12 +90,19 @@ impl FlutePlus {
 
     /// What preparing and looking up `batch` indices sends and consumes, exactly; the tables' number
     /// and widths do not matter.
+    ///
+    /// # Panics
+    /// If the number of entries is not one that [`Self::prepare`] would take.
     #[must_use]
     pub fn cost(log_entries: u32, batch: usize) -> PhasedCost {
+        assert!(
+            check_log_entries(log_entries).is_ok(),
+            "cost of lookups in tables of 2^{log_entries} entries"
+        );
         let messages: u64 = (1..log_entries)
             .map(|i| 8 * message_bytes(i, batch) as u64)
             .sum();
-        let ots = u64::from(log_entries.saturating_sub(1)) * batch as u64;
+        let ots = u64::from(log_entries - 1) * batch as u64;
         PhasedCost {
             prep: Cost {
                 client_bits: messages,

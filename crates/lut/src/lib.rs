@@ -15,7 +15,7 @@
 //! | [`SpLut`] | the baseline, without one-hot correlations | 2 | `k + n·l` |
 //! | [`FlutePlus`] | XOR-shared outputs, by products of random bits | `k − 1`, 1 | `2(n − k − 1)`, `2k` |
 //! | [`Flute`] | the boolean baseline, `l·n²` computing online | `⌈log k⌉`, 1 | `4(n − k − 1)`, `2k` |
-//! | [`Permute`] | a secret permutation of a shared vector | 2, 1 | `128·n(k − 1) + n·k`, `n(l + k)` |
+//! | [`Permute`] | a secret permutation of a shared vector | 2, 1 | `128·n(k − 1) + n·k` or `S(l + 1)`, `n(l + k)` |
 //! | [`Rotate`] | a secret rotation of a shared vector | 1, 1 | `128(k − 1)`, `n·l + k` |
 //!
 //! (`n = 2^k` entries; rounds are for a whole batch, bits for a lookup, OT generation excluded; where there
@@ -72,7 +72,7 @@ pub use error::LutError;
 pub use flute::Flute;
 pub use flute_plus::FlutePlus;
 pub use lookups::Lookups;
-pub use permute::{MAX_PERMUTED, Permute, PermuteShape};
+pub use permute::{Permute, PermuteMethod, PermuteShape};
 pub use rotate::{MAX_LOG_ROTATED, Rotate, RotateShape, Shift};
 pub use shape::{Generator, Index, MAX_LOG_ENTRIES, Output, Protocol, Shape};
 pub use splut::SpLut;

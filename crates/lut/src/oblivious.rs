@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 /// Batcher's merge exchange, a sorting network for any number of elements (Knuth, The Art of Computer
 /// Programming 3, Algorithm 5.2.2M).
 pub(crate) struct Network {
-    len: usize,
+    elements: usize,
     comparisons: Vec<(u16, u16)>,
 }
 
@@ -15,25 +15,60 @@ pub(crate) struct Network {
 /// then brings element `i` to place `π(i)`.
 pub(crate) struct Switches(Zeroizing<Vec<u8>>);
 
-impl Network {
-    /// For `len` elements, at most `2^16`.
-    pub fn new(len: usize) -> Self {
-        let half = len.next_power_of_two() / 2;
-        let mut comparisons = Vec::new();
-        let mut p = half;
-        while p > 0 {
-            let (mut q, mut r, mut d) = (half, 0, p);
-            loop {
-                let low = (0..len.saturating_sub(d)).filter(|i| i & p == r);
-                comparisons.extend(low.map(|i| (i as u16, (i + d) as u16)));
-                if q == p {
-                    break;
-                }
-                (d, q, r) = (q - p, q / 2, p);
+/// Comparisons of the network for a number of elements.
+pub(crate) fn comparisons(elements: usize) -> usize {
+    let mut count = 0;
+    for_comparisons(elements, |_, _| count += 1);
+    count
+}
+
+/// Calls `visit` with the places of each comparison, in order.
+fn for_comparisons(elements: usize, mut visit: impl FnMut(usize, usize)) {
+    let half = elements.next_power_of_two() / 2;
+    let mut p = half;
+    while p > 0 {
+        let (mut q, mut r, mut d) = (half, 0, p);
+        loop {
+            let low = (0..elements.saturating_sub(d)).filter(|i| i & p == r);
+            low.for_each(|i| visit(i, i + d));
+            if q == p {
+                break;
             }
-            p /= 2;
+            (d, q, r) = (q - p, q / 2, p);
         }
-        Self { len, comparisons }
+        p /= 2;
+    }
+}
+
+impl Switches {
+    /// Which comparisons exchange, last first.
+    pub fn backwards(&self) -> impl Iterator<Item = u8> {
+        self.0.iter().rev().copied()
+    }
+}
+
+impl Network {
+    /// For a number of elements, at most `2^16`.
+    pub fn new(elements: usize) -> Self {
+        let mut comparisons = Vec::new();
+        for_comparisons(elements, |low, high| {
+            comparisons.push((low as u16, high as u16));
+        });
+        Self {
+            elements,
+            comparisons,
+        }
+    }
+
+    /// Number of comparisons.
+    pub fn len(&self) -> usize {
+        self.comparisons.len()
+    }
+
+    /// The places compared, last first.
+    pub fn backwards(&self) -> impl Iterator<Item = (usize, usize)> {
+        let comparisons = self.comparisons.iter().rev();
+        comparisons.map(|&(low, high)| (low.into(), high.into()))
     }
 
     /// The switches of `π(0), π(1), …`; nothing if that is no permutation, which is all that time shows.
@@ -49,7 +84,7 @@ impl Network {
 
     /// The switches of a uniform permutation: the ranks of random keys.
     pub fn random(&self, prg: &mut Prg) -> Switches {
-        let mut words = Zeroizing::new(vec![0; 2 * self.len]);
+        let mut words = Zeroizing::new(vec![0; 2 * self.elements]);
         prg.fill_u64(&mut words);
         // 128 bits: two keys are equal with probability below n²/2^129.
         let keys = words.chunks_exact(2);

@@ -167,8 +167,15 @@ impl Rotate {
     }
 
     /// What preparing and rotating a batch sends and consumes, exactly.
+    ///
+    /// # Panics
+    /// If the shape is not one that [`Self::prepare`] would take.
     #[must_use]
     pub fn cost(shape: RotateShape, batch: usize) -> PhasedCost {
+        assert!(
+            shape.check().is_ok(),
+            "cost of a shape that cannot be prepared: {shape:?}"
+        );
         let trees = batch as u64 * u64::from(shape.log_len);
         let mut cost = PhasedCost::default();
         for &holder in shape.shift.holders() {

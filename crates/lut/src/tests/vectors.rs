@@ -7,7 +7,7 @@ use volvelle_net::testing::scripted;
 
 use super::privacy::{BOUND, chi_square};
 use super::*;
-use crate::{Permute, PermuteShape, Rotate, RotateShape, Shift};
+use crate::{Permute, PermuteMethod, PermuteShape, Rotate, RotateShape, Shift};
 
 #[derive(Clone, Copy, Debug)]
 enum Case {
@@ -36,9 +36,16 @@ struct Run {
 
 type Outcome = Result<Vec<u64>, LutError>;
 
-fn permute(len: usize, bits: u32, holder: Role) -> Case {
-    Case::Permute(PermuteShape { len, bits, holder })
+fn permute(len: usize, bits: u32, holder: Role, method: PermuteMethod) -> Case {
+    Case::Permute(PermuteShape {
+        len,
+        bits,
+        holder,
+        method,
+    })
 }
+
+const METHODS: [PermuteMethod; 2] = [PermuteMethod::Trees, PermuteMethod::Switches];
 
 fn rotate(log_len: u32, bits: u32, shift: Shift) -> Case {
     Case::Rotate(RotateShape {
@@ -57,7 +64,9 @@ const SHIFTS: [Shift; 3] = [
 /// Every kind, at a size.
 fn kinds(log_len: u32, len: usize, bits: u32) -> Vec<Case> {
     let rotations = SHIFTS.map(|shift| rotate(log_len, bits, shift));
-    let permutations = [Role::Client, Role::Server].map(|holder| permute(len, bits, holder));
+    let permutations = [Role::Client, Role::Server]
+        .into_iter()
+        .flat_map(|holder| METHODS.map(|method| permute(len, bits, holder, method)));
     rotations.into_iter().chain(permutations).collect()
 }
 
@@ -236,10 +245,12 @@ fn every_permutation_of_4() {
         .collect();
     assert_eq!(all.len(), 4 * 24);
     for (at, holder) in [Role::Client, Role::Server].into_iter().enumerate() {
-        let case = permute(4, 16, holder);
-        let mut inputs = case.inputs(24, 1);
-        inputs[at].secrets = all.clone();
-        case.check(&inputs, 1);
+        for method in METHODS {
+            let case = permute(4, 16, holder, method);
+            let mut inputs = case.inputs(24, 1);
+            inputs[at].secrets = all.clone();
+            case.check(&inputs, 1);
+        }
     }
 }
 
@@ -293,7 +304,8 @@ fn cost_is_what_the_meter_counts() {
         check(case, 5000);
     }
     // More leaves than are kept at a time.
-    check(permute(1024, 8, Role::Server), 18);
+    check(permute(1024, 8, Role::Server, PermuteMethod::Trees), 9);
+    check(permute(9000, 16, Role::Client, PermuteMethod::Switches), 5);
 }
 
 /// The figures of the documentation, bits a vector at a large batch.
@@ -305,9 +317,24 @@ fn headline_costs() {
     assert_eq!((held.prep.rounds, held.online.rounds), (1, 1));
     let shared = rotate(8, 64, Shift::Shared).cost(8000);
     assert_eq!(bits(shared), [2 * 128 * 7, 2 * (256 * 64 + 8)]);
-    let permutation = permute(256, 64, Role::Server).cost(8000);
+    let permutation = |bits, method| permute(256, bits, Role::Server, method).cost(8000);
+    let switches = permutation(8, PermuteMethod::Switches);
+    assert_eq!(bits(switches), [3839 * (8 + 1), 256 * (8 + 8)]);
+    assert_eq!(switches.prep.cots(), 8000 * 3839);
+    let permutation = permutation(64, PermuteMethod::Trees);
     assert_eq!(bits(permutation), [256 * (128 * 7 + 8), 256 * (64 + 8)]);
     assert_eq!(permutation.prep.cots(), 8000 * 256 * 8);
+}
+
+#[test]
+fn the_method_that_sends_less() {
+    let cheapest = |len, bits| PermuteMethod::cheapest(len, bits, Role::Client);
+    for (len, bits) in [(4, 64), (16, 64), (256, 8), (1025, 64), (60_000, 1)] {
+        assert_eq!(cheapest(len, bits), PermuteMethod::Switches);
+    }
+    for (len, bits) in [(2, 64), (256, 64), (1024, 64)] {
+        assert_eq!(cheapest(len, bits), PermuteMethod::Trees);
+    }
 }
 
 #[test]
@@ -319,6 +346,7 @@ fn what_does_not_fit_is_refused() {
             len,
             bits,
             holder: Role::Client,
+            method: PermuteMethod::Trees,
         };
         for len in [0, 1, 1025] {
             let refused = Permute::prepare(ch, ot, shape(len, 8), 1);
@@ -387,7 +415,7 @@ proptest! {
     /// A peer that stops early, says nonsense, or other values, gives an error or wrong outputs.
     #[test]
     fn hostile_peers(
-        kind in 0usize..5,
+        kind in 0usize..7,
         log_len in 2u32..=5,
         len in 3usize..40,
         client: bool,
@@ -413,7 +441,7 @@ proptest! {
 /// A place outside the vector is an error of its own.
 #[test]
 fn places_outside_the_vector() {
-    let case = permute(3, 8, Role::Server);
+    let case = permute(3, 8, Role::Server, PermuteMethod::Trees);
     let (role, mut script) = recorded(case, 4)[0].clone();
     let last = script.len() - 1;
     script[last] = 0xff;

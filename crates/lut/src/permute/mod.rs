@@ -3,39 +3,32 @@
 //!
 //! The holder `H` of a permutation `π` and the owner `O` of a vector `x ∈ Z_{2^l}^n` come to share
 //! `π(x) = (x_π(0), x_π(1), …)`. In preprocessing `π` is not known yet: `H` draws a random `ρ` in its
-//! place. `O` has the roots of `n` punctured PRFs of `2^k ≥ n` leaves, `H` all leaves of the `i`-th but
-//! that at a random point `p_i`. Opening `δ_i = p_i ⊕ ρ(i)` renames the leaves of tree `i` so that the
-//! one that `H` lacks is number `ρ(i)`: a matrix `u` of which `H` lacks `u_(i,ρ(i))`. `O` computes the
-//! sums `r_i` of its rows and `a_j` of its columns, `H` the same with any constants for what it lacks.
-//! They cancel in `c_i = a*_ρ(i) − r*_i = a_ρ(i) − r_i`, which turns `ρ(x − a)` into `ρ(x) − r`.
+//! place, and `O` comes to have random vectors `a` and `r`, `H` the difference `c = ρ(a) − r`, which turns
+//! `ρ(x − a)` into `ρ(x) − r`. [`PermuteMethod`] says how: by punctured PRFs ([`trees`]) or by a network
+//! of switches ([`switches`]).
 //!
 //! ```text
 //!     O                                                H
-//!     preprocessing:
-//!     n punctured PRFs, all leaves         ◀──▶        points p_i, all leaves but those
-//!                                   ◀────────          δ_i = p_i ⊕ ρ(i)       (n·k bits)
-//!     r, a                                             c = ρ(a*) − r*
+//!     preprocessing: a, r                              ρ, c = ρ(a) − r
 //!     online:
 //!     x − a             (n·l bits)  ────────▶
 //!                                   ◀────────          σ = ρ⁻¹∘π              (n·k bits)
 //!     σ(r)                                             σ(ρ(x − a) + c)
 //! ```
 //!
-//! If `x` is shared, `H` adds `π` of its own share.
+//! If `x` is shared, `H` adds `π` of its own share. Online: 1 round, `n(l + k)` bits, `2^k ≥ n`.
 //!
-//! Preprocessing: `128·n(k − 1) + n·k` bits, `n·k` OTs, 2 rounds (for every [`WINDOW`] of leaves, which
-//! `O` keeps until `δ` comes); `2n·2^k` AES and `4n²` additions. Online: 1 round, `n(l + k)` bits.
-//!
-//! Security (semi-honest): `δ` is hidden from `O` by `p`, `σ` by `ρ`; `x − a` is masked by the leaves
-//! that `H` lacks, one in every column. `H` applies `ρ` and `π` by a sorting network ([`oblivious`]).
-//!
-//! [`oblivious`]: crate::oblivious
+//! Security (semi-honest): `σ` is hidden from `O` by `ρ`, `x` from `H` by `a`. `H` applies `ρ` and `π` to
+//! what it has by a sorting network ([`oblivious`](crate::oblivious)).
+
+mod switches;
+mod trees;
 
 use std::ops::Range;
 
 use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot, PhasedCost};
-use volvelle_prim::{Block, Prg, mask, pack, sums};
+use volvelle_prim::{Prg, mask, pack};
 use zeroize::Zeroizing;
 
 use crate::LutError;
@@ -44,34 +37,73 @@ use crate::oblivious::{Network, Switches};
 use crate::rotate::{check_shares, mirror};
 use crate::shape::{check_batch, check_bits};
 
-const FIX: Label = Label::new("lut/permute-fix");
 const LABEL: Label = Label::new("lut/permute");
 
-/// Most elements of a vector to permute: work is quadratic.
-pub const MAX_PERMUTED: usize = 1024;
+/// How a permutation is prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PermuteMethod {
+    /// `n` punctured PRFs of `2^k ≥ n` leaves: `128·n(k − 1) + n·k` bits, `n·k` OTs, `2n·2^k` AES; `n` up to
+    /// 1024.
+    Trees,
+    /// A network of `S ≈ n·k(k − 1)/4 + n` switches: `S(l + 1)` bits, `S` OTs, next to no other
+    /// computing; `n` up to 65536.
+    Switches,
+}
 
-/// Leaves that are kept at a time: 64 MiB of them. An agreement parameter.
-const WINDOW: usize = 1 << 23;
+impl PermuteMethod {
+    /// The one that sends fewer bits, OTs not counted; ties and long vectors go to switches.
+    #[must_use]
+    pub fn cheapest(len: usize, bits: u32, holder: Role) -> Self {
+        let bits_of = |method| {
+            let shape = PermuteShape {
+                len,
+                bits,
+                holder,
+                method,
+            };
+            match shape.check() {
+                Ok(()) => Permute::cost(shape, 8).prep.bits(),
+                Err(_) => u64::MAX,
+            }
+        };
+        if bits_of(Self::Trees) < bits_of(Self::Switches) {
+            Self::Trees
+        } else {
+            Self::Switches
+        }
+    }
 
-/// What is permuted.
+    /// Most elements of a vector.
+    #[must_use]
+    pub const fn max_len(self) -> usize {
+        match self {
+            Self::Trees => 1 << 10,
+            Self::Switches => 1 << 16,
+        }
+    }
+}
+
+/// What is permuted, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PermuteShape {
-    /// `n`, the elements of a vector; `2..=`[`MAX_PERMUTED`].
+    /// `n`, the elements of a vector; from 2 to [`PermuteMethod::max_len`].
     pub len: usize,
     /// `l`, the bits of an element of `Z_{2^l}`; `1..=64`.
     pub bits: u32,
     /// Who knows the permutations.
     pub holder: Role,
+    /// How they are prepared.
+    pub method: PermuteMethod,
 }
 
 impl PermuteShape {
     fn check(self) -> Result<(), LutError> {
         check_bits(self.bits)?;
-        if (2..=MAX_PERMUTED).contains(&self.len) {
+        if (2..=self.method.max_len()).contains(&self.len) {
             Ok(())
         } else {
             Err(LutError::VectorSize {
-                max: MAX_PERMUTED,
+                max: self.method.max_len(),
                 got: self.len,
             })
         }
@@ -80,11 +112,6 @@ impl PermuteShape {
     /// `k`: bits of a place, and levels of a tree.
     fn log(self) -> u32 {
         self.len.next_power_of_two().ilog2()
-    }
-
-    /// Permutations prepared at once.
-    fn window(self) -> usize {
-        (WINDOW / (self.len << self.log())).max(1)
     }
 
     /// Bytes of the places of some permutations: `δ`, or `σ`.
@@ -105,7 +132,7 @@ pub struct Permute {
     part: Part,
 }
 
-/// What is kept of the preprocessing, `n` elements a permutation.
+/// What preprocessing makes, `n` elements a permutation.
 enum Part {
     Owner {
         a: Zeroizing<Vec<u64>>,
@@ -141,30 +168,27 @@ impl Permute {
     ) -> Result<Self, LutError> {
         shape.check()?;
         check_batch(batch)?;
-        let part = ch.span("permute-prepare", |ch| {
-            if ch.role() == shape.holder {
-                prepare_holder(ch, ot, shape, batch, prg)
-            } else {
-                prepare_owner(ch, ot, shape, batch)
-            }
+        let part = ch.span("permute-prepare", |ch| match shape.method {
+            PermuteMethod::Trees => trees::prepare(ch, ot, shape, batch, prg),
+            PermuteMethod::Switches => switches::prepare(ch, ot, shape, batch, prg),
         })?;
         Ok(Self { shape, batch, part })
     }
 
     /// What preparing and permuting a batch sends and consumes, exactly.
+    ///
+    /// # Panics
+    /// If the shape is not one that [`Self::prepare`] would take.
     #[must_use]
     pub fn cost(shape: PermuteShape, batch: usize) -> PhasedCost {
-        let trees = (batch * shape.len) as u64;
-        let fixes = ranges(batch, shape.window()).map(|w| shape.places_bytes(w.len()) as u64);
-        // A tree of one level needs no message, and then nothing is waited for.
-        let windows = batch.div_ceil(shape.window()) as u64;
-        let rounds = if shape.log() > 1 { 2 * windows } else { 1 };
-        let prep = Cost {
-            client_bits: 128 * trees * u64::from(shape.log() - 1),
-            server_bits: 8 * fixes.sum::<u64>(),
-            rounds,
-            cots_client: trees * u64::from(shape.log()),
-            ..Cost::default()
+        assert!(
+            shape.check().is_ok(),
+            "cost of a shape that cannot be prepared: {shape:?}"
+        );
+        // As if the server held the permutations.
+        let prep = match shape.method {
+            PermuteMethod::Trees => trees::cost(shape, batch),
+            PermuteMethod::Switches => switches::cost(shape, batch),
         };
         let online = ranges(batch, chunk(shape)).map(|c| Cost {
             client_bits: 8 * shape.vector_bytes(c.len()) as u64,
@@ -234,102 +258,6 @@ impl Permute {
                 got,
             }),
             None => Ok(moving.outputs),
-        }
-    }
-}
-
-/// Owner: the trees, then the renaming of their leaves and the sums.
-fn prepare_owner(
-    ch: &mut Channel,
-    ot: &mut Ot,
-    shape: PermuteShape,
-    batch: usize,
-) -> Result<Part, LutError> {
-    let (n, k) = (shape.len, shape.log());
-    let mut a = Zeroizing::new(vec![0; batch * n]);
-    let mut r = a.clone();
-    let mut leaves = Zeroizing::new(vec![0; shape.window().min(batch) * (n << k)]);
-    for window in ranges(batch, shape.window()) {
-        ot.send_pprf(ch, k, 1, window.len() * n, &mut |tree, rows| {
-            keep_leaves(rows, &mut leaves[tree << k..]);
-        })?;
-        let mut frame = vec![0; shape.places_bytes(window.len())];
-        ch.recv(FIX, &mut frame)?;
-        let mut delta = vec![0; window.len() * n];
-        pack::unpack_into(&frame, k, &mut delta);
-        let matrices = leaves.chunks_exact(n << k).zip(delta.chunks_exact(n));
-        let outputs = a[window.start * n..].chunks_exact_mut(n);
-        let outputs = outputs.zip(r[window.start * n..].chunks_exact_mut(n));
-        for ((matrix, delta), (a, r)) in matrices.zip(outputs) {
-            sums(matrix, delta, r, a);
-        }
-    }
-    Ok(Part::Owner { a, r })
-}
-
-/// Holder: the punctured trees, then a random permutation fixed to the points, and the sums.
-fn prepare_holder(
-    ch: &mut Channel,
-    ot: &mut Ot,
-    shape: PermuteShape,
-    batch: usize,
-    prg: &mut Prg,
-) -> Result<Part, LutError> {
-    let (n, k) = (shape.len, shape.log());
-    let network = Network::new(n);
-    let mut rho = Vec::with_capacity(batch);
-    let mut c = Zeroizing::new(vec![0; batch * n]);
-    let mut row = Zeroizing::new(vec![0; n]);
-    let mut leaves = Zeroizing::new(vec![0; shape.window().min(batch) * (n << k)]);
-    for window in ranges(batch, shape.window()) {
-        let mut points = Zeroizing::new(vec![0; window.len() * n]);
-        ot.recv_pprf(ch, k, 1, window.len() * n, &mut |tree, point, rows| {
-            keep_leaves(rows, &mut leaves[tree << k..]);
-            points[tree] = point as u64;
-        })?;
-        let mut delta = points;
-        for delta in delta.chunks_exact_mut(n) {
-            let switches = network.random(prg);
-            row.iter_mut().zip(0..).for_each(|(place, i)| *place = i);
-            network.backward(&switches, &mut row);
-            delta.iter_mut().zip(row.iter()).for_each(|(d, &p)| *d ^= p);
-            rho.push(switches);
-        }
-        ch.send(FIX, &pack::pack(&delta, k))?;
-        ch.flush()?;
-        let matrices = leaves.chunks_exact(n << k).zip(delta.chunks_exact(n));
-        let outputs = c[window.start * n..].chunks_exact_mut(n);
-        for (((matrix, delta), c), rho) in matrices.zip(outputs).zip(&rho[window.start..]) {
-            sums(matrix, delta, &mut row, c);
-            network.backward(rho, c);
-            c.iter_mut()
-                .zip(row.iter())
-                .for_each(|(c, &r)| *c = c.wrapping_sub(r));
-        }
-    }
-    Ok(Part::Holder { network, rho, c })
-}
-
-/// A ring element of every leaf of a tree.
-fn keep_leaves(rows: &[Block], leaves: &mut [u64]) {
-    let kept = leaves.iter_mut().zip(rows);
-    kept.for_each(|(leaf, row)| *leaf = row.0 as u64);
-}
-
-/// Sums of the rows and columns of a matrix, of which row `i` is `matrix_i[j ⊕ δ_i]`, `j < n`; `δ` is
-/// public.
-fn sums(matrix: &[u64], delta: &[u64], rows: &mut [u64], columns: &mut [u64]) {
-    let leaves = matrix.len() / delta.len();
-    if leaves >= 8 {
-        return sums::renamed(matrix, delta, rows, columns);
-    }
-    columns.fill(0);
-    for ((tree, &delta), row) in matrix.chunks_exact(leaves).zip(delta).zip(rows) {
-        *row = 0;
-        for (j, column) in columns.iter_mut().enumerate() {
-            let element = tree[j ^ delta as usize];
-            *column = column.wrapping_add(element);
-            *row = row.wrapping_add(element);
         }
     }
 }
