@@ -85,7 +85,7 @@ pub(crate) fn lookup(
     tables: &[Table],
 ) -> Result<Vec<Vec<u64>>, LutError> {
     let outputs = vec![vec![0; onehots.len()]; tables.len()];
-    if onehots.index() == Index::Boolean && Bytes::suits(tables) {
+    if onehots.index() == Index::Boolean && Bytes::suits(tables, onehots.len()) {
         let mut bytes = Bytes {
             tables: tables.iter().map(Bytes::cut).collect(),
             outputs,
@@ -110,11 +110,15 @@ struct Bytes {
 }
 
 impl Bytes {
-    /// Tables that are read faster so: of few bytes an entry, their copies in the second-level cache.
-    fn suits(tables: &[Table]) -> bool {
+    /// Whether this is faster: entries of few bytes, copies that fit the second-level cache, and lookups
+    /// enough to make up for the copying.
+    fn suits(tables: &[Table], batch: usize) -> bool {
         const CACHE: usize = 256 << 10;
+        const BATCH: usize = 512;
         let bytes = |t: &Table| t.bits().div_ceil(8) as usize * MovedBytes::bytes(t.len());
-        tables.iter().all(|t| t.bits() <= 32) && tables.iter().map(bytes).sum::<usize>() <= CACHE
+        batch >= BATCH
+            && tables.iter().all(|t| t.bits() <= 32)
+            && tables.iter().map(bytes).sum::<usize>() <= CACHE
     }
 
     fn cut(table: &Table) -> Vec<MovedBytes> {

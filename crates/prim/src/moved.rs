@@ -34,9 +34,20 @@ impl MovedBytes {
         let words = row_words(n.ilog2());
         let copies = n.min(64);
         let mut lines = vec![Line([0; 64]); copies * words];
-        for (offset, copy) in lines.chunks_exact_mut(words).enumerate() {
+        for (offset, copy) in lines.chunks_exact_mut(words).enumerate().take(8) {
             for j in 0..n {
                 copy[j / 64].0[j % 64] = entries[j ^ offset];
+            }
+        }
+        // The others are the first eight with whole eights of entries moved.
+        for offset in 8..copies {
+            let (near, copy) = lines.split_at_mut(offset * words);
+            let near = &near[offset % 8 * words..][..words];
+            for (from, to) in near.iter().zip(copy) {
+                let from = from.0.as_chunks::<8>().0;
+                for (g, to) in to.0.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                    *to = from[g ^ (offset / 8)];
+                }
             }
         }
         Self {
@@ -53,11 +64,11 @@ impl MovedBytes {
         copies * entries.next_multiple_of(64)
     }
 
-    /// `out[i] ⊕= (⊕ T[j ⊕ offsets[i]]) << shift` over the `j` whose bit is set in row `i`.
+    /// `out[i] ⊕= (⊕ T[j ⊕ offsets[i]]) << shift` over the `j` whose bit is set in row `i`; offsets count
+    /// modulo the number of entries.
     ///
     /// # Panics
-    /// If there are not as many rows and offsets as outputs, an offset is not below the number of entries,
-    /// or `shift > 56`.
+    /// If there are not as many rows and offsets as outputs, or `shift > 56`.
     pub fn xor_selected(&self, rows: &[u64], offsets: &[u64], shift: u32, out: &mut [u64]) {
         assert_eq!(offsets.len(), out.len(), "offsets");
         assert_eq!(rows.len(), out.len() * self.words, "words of rows");
@@ -82,7 +93,8 @@ impl MovedBytes {
     #[inline(always)]
     fn copy(&self, offset: u64) -> (&[Line], usize) {
         let copy = (offset & self.within) as usize * self.words;
-        (&self.lines[copy..][..self.words], (offset >> 6) as usize)
+        let flip = (offset >> 6) as usize & (self.words - 1);
+        (&self.lines[copy..][..self.words], flip)
     }
 
     fn portable(&self, rows: &[u64], offsets: &[u64], shift: u32, out: &mut [u64]) {
@@ -123,6 +135,9 @@ mod avx512 {
 
     use super::{Line, MovedBytes, fold_bytes};
 
+    /// Lookups that are folded together.
+    const LANES: usize = 8;
+
     /// # Safety
     /// The machine has AVX-512 F and BW; lengths as checked by `xor_selected`, `table.words == W`.
     #[target_feature(enable = "avx512f,avx512bw")]
@@ -133,11 +148,35 @@ mod avx512 {
         shift: u32,
         out: &mut [u64],
     ) {
-        for ((row, &offset), out) in rows.as_chunks::<W>().0.iter().zip(offsets).zip(out) {
+        let rows = rows.as_chunks::<W>().0;
+        let copies = table.lines.as_chunks::<W>().0;
+        let (lanes, rest) = out.as_chunks_mut::<LANES>();
+        let whole = lanes.len() * LANES;
+        let count = _mm_cvtsi32_si128(shift as i32);
+        let eights = rows.as_chunks::<LANES>().0.iter();
+        for ((rows, offsets), out) in eights.zip(offsets.as_chunks::<LANES>().0).zip(lanes) {
+            let mut sums = [_mm512_setzero_si512(); LANES];
+            for i in 0..LANES {
+                let copy = &copies[(offsets[i] & table.within) as usize];
+                let flip = (offsets[i] >> 6) as usize;
+                for w in 0..W {
+                    // W is a power of two: no bounds to check.
+                    let line = &copy[(w ^ flip) & (W - 1)];
+                    sums[i] = _mm512_xor_si512(sums[i], selected(line, rows[i][w]));
+                }
+            }
+            let bytes = _mm512_sll_epi64(fold_eight(sums), count);
+            // SAFETY: eight words are 64 readable and writable bytes.
+            unsafe {
+                let before = _mm512_loadu_si512(out.as_ptr().cast());
+                _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_xor_si512(before, bytes));
+            }
+        }
+        for ((row, &offset), out) in rows[whole..].iter().zip(&offsets[whole..]).zip(rest) {
             let (copy, flip) = table.copy(offset);
             let mut sum = _mm512_setzero_si512();
-            for (w, &bits) in row.iter().enumerate() {
-                sum = _mm512_xor_si512(sum, selected(&copy[w ^ flip], bits));
+            for w in 0..W {
+                sum = _mm512_xor_si512(sum, selected(&copy[w ^ flip], row[w]));
             }
             *out ^= fold(sum) << shift;
         }
@@ -173,6 +212,38 @@ mod avx512 {
         _mm512_maskz_mov_epi8(bits, line)
     }
 
+    /// The XOR of all bytes of each register, as a word each.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn fold_eight(x: [__m512i; LANES]) -> __m512i {
+        // Words of two, then quarters of four and of eight.
+        let p = fold_words(x[0], x[1]);
+        let q = fold_words(x[2], x[3]);
+        let r = fold_words(x[4], x[5]);
+        let s = fold_words(x[6], x[7]);
+        let x = fold_quarters(fold_quarters(p, q), fold_quarters(r, s));
+        let x = _mm512_xor_si512(x, _mm512_srli_epi64::<32>(x));
+        let x = _mm512_xor_si512(x, _mm512_srli_epi64::<16>(x));
+        let x = _mm512_xor_si512(x, _mm512_srli_epi64::<8>(x));
+        _mm512_and_si512(x, _mm512_set1_epi64(0xff))
+    }
+
+    /// In every quarter the XOR of the two words of `a`, then that of `b`.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn fold_words(a: __m512i, b: __m512i) -> __m512i {
+        _mm512_xor_si512(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b))
+    }
+
+    /// The XORs of neighbouring quarters of `a`, then those of `b`.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn fold_quarters(a: __m512i, b: __m512i) -> __m512i {
+        let even = _mm512_shuffle_i64x2::<0b10_00_10_00>(a, b);
+        let odd = _mm512_shuffle_i64x2::<0b11_01_11_01>(a, b);
+        _mm512_xor_si512(even, odd)
+    }
+
     /// The XOR of all bytes.
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
@@ -206,7 +277,7 @@ mod tests {
             let rows = random(&mut prg, count * row_words(k));
             let offsets: Vec<u64> = random(&mut prg, count)
                 .iter()
-                .map(|o| o % n as u64)
+                .map(|o| o % (4 * n as u64))
                 .collect();
             let before = random(&mut prg, count);
             for shift in [0, 8, 56] {
@@ -218,7 +289,7 @@ mod tests {
                 for i in 0..count {
                     let row = &rows[i * row_words(k)..][..row_words(k)];
                     let chosen = (0..n).filter(|j| row[j / 64] >> (j % 64) & 1 == 1);
-                    let sum = chosen.fold(0, |sum, j| sum ^ entries[j ^ offsets[i] as usize]);
+                    let sum = chosen.fold(0, |sum, j| sum ^ entries[(j ^ offsets[i] as usize) % n]);
                     assert_eq!(out[i], before[i] ^ u64::from(sum) << shift, "k = {k}");
                 }
             }

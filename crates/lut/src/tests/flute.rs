@@ -118,8 +118,13 @@ fn exhaustive() {
             let n = 1u64 << k;
             let pairs = (0..n * n * (1 + 64 / n)).map(|p| (p / n % n, p % n));
             let (client, server): (Vec<u64>, Vec<u64>) = pairs.unzip();
+            // Both ways of reading, for small and large batches.
+            let (client, server) = (client.repeat(4), server.repeat(4));
             for widths in [&[1][..], &[8], &[64], &[37, 1, 5]] {
-                Case::new(way, k, widths).check(&client, &server, 7);
+                let case = Case::new(way, k, widths);
+                case.check(&client, &server, 7);
+                let pairs = (n * n) as usize;
+                case.check(&client[..pairs], &server[..pairs], 8);
             }
         }
     }
@@ -128,14 +133,14 @@ fn exhaustive() {
 #[test]
 fn larger_tables_and_several_chunks() {
     for way in WAYS {
-        for (k, batch) in [(3, 8193), (5, 300), (6, 300), (7, 8200), (8, 4500)] {
+        for (k, batch) in [(3, 8193), (5, 600), (6, 300), (7, 8200), (8, 4500)] {
             let client = random_index(k, batch, 1);
             let server = random_index(k, batch, 2);
             Case::new(way, k, &[8, 33]).check(&client, &server, k.into());
         }
     }
     for k in 9..=12 {
-        let (client, server) = (random_index(k, 70, 1), random_index(k, 70, 2));
+        let (client, server) = (random_index(k, 600, 1), random_index(k, 600, 2));
         Case::new(Way::FlutePlus, k, &[16]).check(&client, &server, 1);
     }
 }
@@ -148,7 +153,7 @@ proptest! {
         plus: bool,
         k in 1u32..=8,
         widths in prop::collection::vec(1u32..=64, 1..4),
-        batch in 1usize..200,
+        batch in 1usize..1000,
         seed: u64,
     ) {
         let way = WAYS[usize::from(plus)];
