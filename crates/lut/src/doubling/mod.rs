@@ -28,7 +28,7 @@
 //! OTs are drawn chunk by chunk, all of one direction and then all of the other, and only what is
 //! needed of the pads is kept: the masking difference, and one fold of both directions' shares.
 
-mod levels;
+pub(crate) mod levels;
 mod position;
 
 use std::ops::Range;
@@ -65,7 +65,7 @@ pub(crate) fn cost(log_entries: u32, index: Index, batch: usize) -> Cost {
 
 /// Lookups a frame: as many as keep a step's working set in the second-level cache; a multiple of
 /// 64, so that chunks start at whole words. An agreement parameter.
-const fn chunk(log_entries: u32) -> usize {
+pub(crate) const fn chunk(log_entries: u32) -> usize {
     if log_entries <= 7 {
         8192
     } else {

@@ -41,6 +41,8 @@ use volvelle_prim::{BitVec, Block, Lines, Prg, lanes};
 use zeroize::{Zeroize, Zeroizing};
 
 use self::tails::{append_tails, low, message_bytes, read_tails};
+use crate::doubling::chunk;
+use crate::doubling::levels::Levels;
 use crate::exchange::{Plan, Steps, exchange, ranges};
 use crate::onehot::OneHots;
 use crate::shape::{check_batch, check_log_entries};
@@ -188,16 +190,6 @@ pub(crate) fn check_indices(expected: usize, index: &[u64]) -> Result<(), LutErr
     Ok(())
 }
 
-/// Lookups a frame: a step's working set stays in the second-level cache; a multiple of 64, so that
-/// chunks start at whole words. An agreement parameter.
-const fn chunk(log_entries: u32) -> usize {
-    if log_entries <= 7 {
-        8192
-    } else {
-        1 << (20 - log_entries)
-    }
-}
-
 fn plan(log_entries: u32, batch: usize) -> Plan {
     let chunk = chunk(log_entries);
     Plan {
@@ -212,21 +204,6 @@ fn zeros<T: Clone + Default + Zeroize>(len: usize) -> Zeroizing<Vec<T>> {
     Zeroizing::new(vec![T::default(); len])
 }
 
-/// Where the vectors of `width` bits of some lookups are; chunks start at whole words.
-fn at(width: usize, lookups: &Range<usize>) -> Range<usize> {
-    lanes::words(lookups.start, width)..lanes::words(lookups.end, width)
-}
-
-/// What step `i` needs, for the whole batch.
-struct Level {
-    /// `r_0 ⊕ r_1` of the OTs sent.
-    masks: Lines<u64>,
-    /// `r_0` of the OTs sent ⊕ the pads received.
-    folds: Lines<u64>,
-    /// Own bits `α_i`, one a lookup.
-    bits: Zeroizing<Vec<u64>>,
-}
-
 /// One party in the middle of making the products of a batch.
 struct Products {
     role: Role,
@@ -234,40 +211,36 @@ struct Products {
     batch: usize,
     /// Own share of `α`, bit `i` being `α_i`.
     alphas: Zeroizing<Vec<u16>>,
-    /// Level `i` at `i − 1`; level 0 is `α_0` itself.
-    levels: Vec<Level>,
-    /// After step `i`, the products of the bits up to `i`: vectors of `2^(i+1)` bits, at `i`.
-    products: Vec<Lines<u64>>,
+    /// What came of level `i` are the products of the bits up to `i`.
+    levels: Levels,
     scratch: Zeroizing<Vec<u64>>,
 }
 
 impl Products {
     fn new(role: Role, log_entries: u32, batch: usize, prg: &mut Prg) -> Self {
-        let level = |i: u32| Level {
-            masks: Lines::zeros(lanes::words(batch, 1 << i)),
-            folds: Lines::zeros(lanes::words(batch, 1 << i)),
-            bits: zeros(lanes::words(batch, 1)),
+        let mut party = Self {
+            role,
+            log_entries,
+            batch,
+            alphas: zeros(batch),
+            levels: Levels::new(log_entries, batch),
+            scratch: zeros(0),
         };
         let mut first = zeros(batch);
         prg.fill_bytes(&mut first);
         first.iter_mut().for_each(|b| *b &= 1);
-        let mut bits = zeros(lanes::words(batch, 1));
-        lanes::pack_bits(&first, &mut bits);
-        let mut start = Lines::zeros(lanes::words(batch, 2));
+        party.set_bits(0, 0..batch, &first);
         // One-hot (1 ⊕ α_0, α_0) to products (1, α_0).
-        lanes::start(&bits, role == Role::Client, &mut start, batch);
+        party.levels.start(role == Role::Client);
+        let start = party.levels.vectors_mut(0, &(0..batch));
         start.iter_mut().for_each(|w| *w ^= *w >> 1 & low(0));
-        let mut products = vec![start];
-        products.resize_with(log_entries as usize, || Lines::zeros(0));
-        Self {
-            role,
-            log_entries,
-            batch,
-            alphas: Zeroizing::new(first.iter().map(|&b| b.into()).collect()),
-            levels: (1..log_entries).map(level).collect(),
-            products,
-            scratch: zeros(0),
-        }
+        party
+    }
+
+    fn set_bits(&mut self, i: u32, lookups: Range<usize>, bits: &[u8]) {
+        lanes::pack_bits(bits, self.levels.bits_mut(i, &lookups));
+        let alphas = self.alphas[lookups].iter_mut().zip(bits);
+        alphas.for_each(|(alpha, &bit)| *alpha |= u16::from(bit) << i);
     }
 
     /// Draws the random OTs of one direction, and keeps what is needed of them.
@@ -280,33 +253,30 @@ impl Products {
             for i in 1..self.log_entries {
                 let bits = 1usize << i;
                 let width = bits.div_ceil(128);
-                let zero = &mut zero[..lookups.len() * width];
-                let level = &mut self.levels[i as usize - 1];
-                let at = at(bits, &lookups);
+                let zero: &mut [Block] = &mut zero[..lookups.len() * width];
                 if self.role == sender {
-                    let one: &mut [Block] = &mut one[..lookups.len() * width];
+                    let one = &mut one[..lookups.len() * width];
                     ot.send_random(ch, width, zero, one)?;
-                    one.iter_mut().zip(&*zero).for_each(|(one, &z)| *one ^= z);
-                    lanes::xor_pads(one, width, bits, &mut level.masks[at.clone()]);
+                    let (masks, folds) = self.levels.pads_mut(i, &lookups);
+                    lanes::xor_pads(zero, width, bits, folds);
+                    lanes::xor_pads(zero, width, bits, masks);
+                    lanes::xor_pads(one, width, bits, masks);
                 } else {
                     let choices = &mut choices[..lookups.len()];
                     ot.recv_random(ch, width, choices, zero)?;
-                    let own = lanes::words(lookups.start, 1)..lanes::words(lookups.end, 1);
-                    lanes::pack_bits(choices, &mut level.bits[own]);
-                    for (alpha, &bit) in self.alphas[lookups.clone()].iter_mut().zip(&*choices) {
-                        *alpha |= u16::from(bit) << i;
-                    }
+                    self.set_bits(i, lookups.clone(), choices);
+                    let (_, folds) = self.levels.pads_mut(i, &lookups);
+                    lanes::xor_pads(zero, width, bits, folds);
                 }
-                lanes::xor_pads(zero, width, bits, &mut level.folds[at]);
             }
         }
         Ok(())
     }
 
     /// The butterfly, and the vectors as rows.
-    fn finish(mut self) -> OneHots {
+    fn finish(self) -> OneHots {
         let k = self.log_entries;
-        let mut vectors = self.products.swap_remove(k as usize - 1);
+        let mut vectors = self.levels.into_last();
         butterfly(&mut vectors, k);
         let rows = if k < 6 {
             let mut rows = Lines::zeros(self.batch * row_words(k));
@@ -348,43 +318,21 @@ impl Steps for Products {
     }
 
     fn make(&mut self, step: usize, lookups: Range<usize>, frame: &mut Vec<u8>) {
-        let at = at(2 << step, &lookups);
-        let masks = &self.levels[step].masks[at.clone()];
+        let i = step as u32 + 1;
+        let products = self.levels.vectors(i - 1, &lookups).iter();
+        let masks = self.levels.masks(i, &lookups);
         self.scratch.clear();
-        let products = self.products[step][at].iter().zip(masks);
-        self.scratch.extend(products.map(|(&p, &mask)| p ^ mask));
-        append_tails(step as u32 + 1, &mut self.scratch, frame);
-        frame.truncate(message_bytes(step as u32 + 1, lookups.len()));
+        self.scratch
+            .extend(products.zip(masks).map(|(&p, &mask)| p ^ mask));
+        append_tails(i, &mut self.scratch, frame);
+        frame.truncate(message_bytes(i, lookups.len()));
     }
 
     fn take(&mut self, step: usize, lookups: Range<usize>, frame: &[u8]) {
-        let (i, batch) = (step as u32 + 1, self.batch);
-        let Self {
-            levels,
-            products,
-            scratch,
-            ..
-        } = self;
-        let (before, after) = products.split_at_mut(step + 1);
-        let (before, after) = (&mut before[step], &mut after[0]);
-        if after.is_empty() {
-            *after = Lines::zeros(lanes::words(batch, 2 << i));
-        }
-        let vectors = at(1 << i, &lookups);
-        read_tails(i, frame, vectors.len(), scratch);
-        let level = &levels[step];
-        lanes::append_products(
-            1 << i,
-            &before[vectors.clone()],
-            &level.bits[lookups.start / 64..],
-            &level.folds[vectors],
-            scratch,
-            &mut after[at(2 << i, &lookups)],
-        );
-        if lookups.end == batch {
-            // The last chunk of this step: what it started from is used up.
-            *before = Lines::zeros(0);
-        }
+        let i = step as u32 + 1;
+        let len = lanes::words(lookups.len(), 1 << i);
+        read_tails(i, frame, len, &mut self.scratch);
+        self.levels.append_products(i, &lookups, &self.scratch);
     }
 }
 

@@ -276,54 +276,44 @@ pub fn xor_to_bytes(a: &[u64], b: &[u64], out: &mut [u8]) {
     }
 }
 
-/// The vectors of `width` bits `v`, each made twice as long by its product with a bit: `v ‖ p` with
+/// A batch of vectors `v` of `width` bits, each made twice as long by its product with a bit: `v ‖ p` with
 /// the share `p = b·(v ⊕ received) ⊕ fold`, but for the first bit of `p`, which is `b`.
-pub fn append_products(
-    width: usize,
-    v: &[u64],
-    bits: &[u64],
-    fold: &[u64],
-    received: &[u64],
-    out: &mut [u64],
-) {
+///
+/// `fold` is the second half of `data`, as in [`double`]; the vectors take all its place.
+///
+/// # Panics
+/// If the lengths do not fit.
+pub fn append_products(width: usize, v: &[u64], bits: &[u64], received: &[u64], data: &mut [u64]) {
+    assert_eq!(data.len(), 2 * v.len(), "room for the longer vectors");
+    assert_eq!(received.len(), v.len(), "one message a vector");
+    fn narrow<const W: usize>(v: &[u64], bits: &[u64], received: &[u64], data: &mut [u64]) {
+        let first = const { runs(1, W) };
+        for i in 0..v.len() {
+            let b = lane_bits::<W>(bits, i);
+            let product = (v[i] ^ received[i]) & b.wrapping_mul(u64::MAX >> (64 - W));
+            let high = (product ^ data[v.len() + i]) & !first | b;
+            data[2 * i] = spread_lanes::<W>(v[i]) | spread_lanes::<W>(high) << W;
+            data[2 * i + 1] = spread_lanes::<W>(v[i] >> 32) | spread_lanes::<W>(high >> 32) << W;
+        }
+    }
     if width >= 64 {
         let words = width / 64;
-        let rows = v.chunks_exact(words).zip(fold.chunks_exact(words));
-        let rows = rows.zip(received.chunks_exact(words));
-        for (i, ((rows, received), out)) in rows.zip(out.chunks_exact_mut(2 * words)).enumerate() {
-            let b = bits[i / 64] >> (i % 64) & 1;
-            let (low, high) = out.split_at_mut(words);
-            low.copy_from_slice(rows.0);
-            for j in 0..words {
-                high[j] = (rows.0[j] ^ received[j]) & b.wrapping_neg() ^ rows.1[j];
+        for (row, own) in v.chunks_exact(words).enumerate() {
+            let b = bits[row / 64] >> (row % 64) & 1;
+            for (j, &own) in own.iter().enumerate() {
+                let i = row * words + j;
+                let high = (own ^ received[i]) & b.wrapping_neg() ^ data[v.len() + i];
+                data[2 * row * words + j] = own;
+                data[(2 * row + 1) * words + j] = high;
             }
-            high[0] = high[0] & !1 | b;
+            let first = &mut data[(2 * row + 1) * words];
+            *first = *first & !1 | b;
         }
         return;
     }
-    fn narrow<const W: usize>(
-        v: &[u64],
-        bits: &[u64],
-        fold: &[u64],
-        received: &[u64],
-        out: &mut [u64],
-    ) {
-        let first = const { runs(1, W) };
-        let words = v.iter().zip(fold).zip(received);
-        for (i, (((&v, &fold), &received), out)) in words.zip(out.chunks_mut(2)).enumerate() {
-            let b = lane_bits::<W>(bits, i);
-            let product = (v ^ received) & lane_mask::<W>(bits, i) ^ fold;
-            let high = product & !first | b;
-            out[0] = spread_lanes::<W>(v) | spread_lanes::<W>(high) << W;
-            // A batch that ends in the low half of its last word has no further word.
-            if let Some(out) = out.get_mut(1) {
-                *out = spread_lanes::<W>(v >> 32) | spread_lanes::<W>(high >> 32) << W;
-            }
-        }
-    }
     with_lane_width!(
         width, [2 4 8 16 32],
-        W => narrow::<W>(v, bits, fold, received, out),
+        W => narrow::<W>(v, bits, received, data),
         width => bad_width(width)
     );
 }
@@ -395,11 +385,12 @@ mod tests {
         fn appending_products_is_its_formula(seed: u64, log in 1u32..9, count in 1usize..150) {
             let w = 1 << log;
             let len = words(count, w);
-            let inputs = random(seed, 3 * len);
-            let (v, fold, received) = (&inputs[..len], &inputs[len..2 * len], &inputs[2 * len..]);
+            let inputs = random(seed, 4 * len);
+            let (v, received) = (&inputs[..len], &inputs[len..2 * len]);
+            let mut out = inputs[2 * len..].to_vec();
+            let fold = &inputs[3 * len..];
             let bits = random(seed ^ 1, words(count, 1));
-            let mut out = vec![0; words(count, 2 * w)];
-            append_products(w, v, &bits, fold, received, &mut out);
+            append_products(w, v, &bits, received, &mut out);
             for i in 0..count {
                 for j in 0..w {
                     let at = i * w + j;
