@@ -18,13 +18,16 @@ use std::ops::Range;
 
 use volvelle_net::{Channel, Label};
 use volvelle_ot::Cost;
+use volvelle_prim::fold::row_words;
+use volvelle_prim::moved::MovedBytes;
 
 use crate::exchange::{ONLINE_CHUNK, Plan, Steps, exchange};
 use crate::onehot::{OneHots, Opening};
 use crate::table::Selector;
-use crate::{LutError, Table};
+use crate::{Index, LutError, Table};
 
-fn plan(log_entries: u32, batch: usize) -> Plan {
+/// How the opening of a batch's offsets is cut.
+pub(crate) fn plan(log_entries: u32, batch: usize) -> Plan {
     let largest_frame = Opening::bytes(log_entries, ONLINE_CHUNK);
     Plan {
         batch,
@@ -79,12 +82,67 @@ pub(crate) fn lookup(
     index: &[u64],
     tables: &[Table],
 ) -> Result<Vec<Vec<u64>>, LutError> {
+    let outputs = vec![vec![0; onehots.len()]; tables.len()];
+    if onehots.words().is_some()
+        && onehots.index() == Index::Boolean
+        && Bytes::suits(tables, onehots.len())
+    {
+        let mut bytes = Bytes {
+            tables: tables.iter().map(Bytes::cut).collect(),
+            outputs,
+        };
+        open_and_select(ch, onehots, index, &mut bytes)?;
+        return Ok(bytes.outputs);
+    }
     let mut words = Words {
         selector: Selector::new(onehots.index(), onehots.log_entries(), tables),
-        outputs: vec![vec![0; onehots.len()]; tables.len()],
+        outputs,
     };
     open_and_select(ch, onehots, index, &mut words)?;
     Ok(words.outputs)
+}
+
+/// Tables of narrow words at an XOR-shared index: byte by byte, and a whole chunk a call.
+struct Bytes {
+    /// Each table's bytes, lowest first.
+    tables: Vec<Vec<MovedBytes>>,
+    outputs: Vec<Vec<u64>>,
+}
+
+impl Bytes {
+    /// Whether this is faster: entries of few bytes, copies that fit the second-level cache, and lookups
+    /// enough to make up for the copying.
+    fn suits(tables: &[Table], batch: usize) -> bool {
+        const CACHE: usize = 256 << 10;
+        const BATCH: usize = 512;
+        let bytes = |t: &Table| t.bits().div_ceil(8) as usize * MovedBytes::bytes(t.len());
+        batch >= BATCH
+            && tables.iter().all(|t| t.bits() <= 32)
+            && tables.iter().map(bytes).sum::<usize>() <= CACHE
+    }
+
+    fn cut(table: &Table) -> Vec<MovedBytes> {
+        let byte = |shift: u32| -> Vec<u8> {
+            let entries = table.entries().iter();
+            entries.map(|&e| (e >> shift) as u8).collect()
+        };
+        let shifts = (0..table.bits()).step_by(8);
+        shifts.map(|shift| MovedBytes::new(&byte(shift))).collect()
+    }
+}
+
+impl Select for Bytes {
+    fn select(&mut self, onehots: &OneHots, lookups: Range<usize>, deltas: &[u64]) {
+        // Rows of trees are not read this way.
+        let Some(rows) = onehots.words() else { return };
+        let words = row_words(onehots.log_entries());
+        let rows = &rows[lookups.start * words..lookups.end * words];
+        for (bytes, outputs) in self.tables.iter().zip(&mut self.outputs) {
+            for (table, shift) in bytes.iter().zip((0..).step_by(8)) {
+                table.xor_selected(rows, deltas, shift, &mut outputs[lookups.clone()]);
+            }
+        }
+    }
 }
 
 struct Words {

@@ -106,6 +106,46 @@ pub enum LutError {
         /// Asked for.
         got: &'static str,
     },
+    /// A vector of a size that cannot be permuted or rotated.
+    #[error("a vector must have 2..={max} elements, got {got}")]
+    VectorSize {
+        /// The largest.
+        max: usize,
+        /// The size that was asked for.
+        got: usize,
+    },
+    /// Another number of elements than were prepared for.
+    #[error("vectors of {expected} elements in all were prepared for, got {got}")]
+    VectorLength {
+        /// Prepared for.
+        expected: usize,
+        /// Given.
+        got: usize,
+    },
+    /// Another number of secret shifts, or of places of secret permutations, than this party is to give.
+    #[error("this party is to give {expected} {what}, got {got}")]
+    SecretCount {
+        /// What is counted.
+        what: &'static str,
+        /// To be given.
+        expected: usize,
+        /// Given.
+        got: usize,
+    },
+    /// What was given as a permutation is none.
+    #[error("permutation {which} of the batch does not hold each place once")]
+    NotAPermutation {
+        /// Its number.
+        which: usize,
+    },
+    /// A place from the peer that is not in the vector.
+    #[error("the peer named place {got} of vectors of {len} elements")]
+    PeerPlace {
+        /// Elements of a vector.
+        len: usize,
+        /// The place.
+        got: u64,
+    },
     /// An unknown protocol name.
     #[error(
         "unknown lookup protocol `{got}`, expected one of rotation, doubling, tree, one-round, splut"

@@ -15,8 +15,13 @@
 //! | [`Store`] | keeps lookups on disk until they are used | 1 a connection | |
 //! | [`OneRound`] | additive shares, by a tree with an arithmetic correction | 1 | `2k` |
 //! | [`SpLut`] | the baseline, without one-hot correlations | 2 | `k + n·l` |
+//! | [`FlutePlus`] | XOR-shared outputs, by products of random bits | `k − 1`, 1 | `2(n − k − 1)`, `2k` |
+//! | [`Flute`] | the boolean baseline, `l·n²` computing online | `⌈log k⌉`, 1 | `4(n − k − 1)`, `2k` |
+//! | [`Permute`] | a secret permutation of a shared vector | 2, 1 | `128·n(k − 1) + n·k` or `S(l + 1)`, `n(l + k)` |
+//! | [`Rotate`] | a secret rotation of a shared vector | 1, 1 | `128(k − 1)`, `n·l + k` |
 //!
-//! (`n = 2^k` entries; rounds are for a whole batch, bits for a lookup, OT generation excluded.)
+//! (`n = 2^k` entries; rounds are for a whole batch, bits for a lookup, OT generation excluded; where there
+//! are two, in preprocessing and online.)
 //!
 //! ```
 //! use volvelle_lut::{Generator, Index, Lookups, Output, Shape, Table};
@@ -49,9 +54,14 @@ mod boolean;
 mod doubling;
 mod error;
 mod exchange;
+mod flute;
+mod flute_plus;
 mod lookups;
+mod oblivious;
 mod one_round;
 mod onehot;
+mod permute;
+mod rotate;
 mod rotation;
 mod shape;
 mod sign;
@@ -63,8 +73,12 @@ mod tests;
 mod tree;
 
 pub use error::LutError;
+pub use flute::Flute;
+pub use flute_plus::FlutePlus;
 pub use lookups::Lookups;
 pub use one_round::OneRound;
+pub use permute::{Permute, PermuteMethod, PermuteShape};
+pub use rotate::{MAX_LOG_ROTATED, Rotate, RotateShape, Shift};
 pub use shape::{Generator, Index, MAX_LOG_ENTRIES, Output, Protocol, Shape};
 pub use splut::SpLut;
 pub use store::{Store, StoreError, StoreKey};

@@ -98,6 +98,14 @@ impl OneHots {
         }
     }
 
+    /// All rows as one slice, if they are kept as rows.
+    pub fn words(&self) -> Option<&[u64]> {
+        match &self.rows {
+            Rows::Plain(rows) => Some(rows),
+            Rows::Compact(_) => None,
+        }
+    }
+
     /// The number of ones of each row, modulo 4.
     pub fn weights(&self) -> Zeroizing<Vec<u8>> {
         match &self.rows {
@@ -194,8 +202,10 @@ fn saved_rows(log_entries: u32, count: usize) -> usize {
 
 /// The opening of the offsets, the first step of every lookup: `k` bits each way.
 pub(crate) struct Opening {
-    /// This party's shares, then (chunk by chunk) the offsets.
-    own: Vec<u64>,
+    /// This party's shares; small, since memory touched for the first time costs more than the opening.
+    own: Vec<u32>,
+    /// A chunk's shares or offsets, and the peer's shares.
+    chunk: Vec<u64>,
     peer: Vec<u64>,
     log_entries: u32,
     index: Index,
@@ -206,12 +216,24 @@ impl Opening {
 
     /// Of the offsets of `index` from positions, given a party's shares of both.
     pub fn new(kind: Index, log_entries: u32, positions: &[u32], index: &[u64]) -> Self {
-        let share = |(&r, &i): (&u32, &u64)| kind.split(i, r.into(), log_entries);
+        let (ring, shares) = (mask(log_entries) as u32, positions.iter().zip(index));
+        let own = match kind {
+            Index::Arithmetic => shares
+                .map(|(&r, &i)| (i as u32).wrapping_sub(r) & ring)
+                .collect(),
+            Index::Boolean => shares.map(|(&r, &i)| (i as u32 ^ r) & ring).collect(),
+        };
+        Self::from_shares(own, log_entries, kind)
+    }
+
+    /// Of offsets given as this party's shares, below `n`.
+    pub fn from_shares(own: Vec<u32>, log_entries: u32, index: Index) -> Self {
         Self {
-            own: positions.iter().zip(index).map(share).collect(),
+            own,
+            chunk: Vec::new(),
             peer: Vec::new(),
             log_entries,
-            index: kind,
+            index,
         }
     }
 
@@ -221,18 +243,31 @@ impl Opening {
     }
 
     /// Appends this party's shares of some lookups' offsets.
-    pub fn make(&self, lookups: Range<usize>, frame: &mut Vec<u8>) {
-        pack::pack_append(&self.own[lookups], self.log_entries, frame);
+    pub fn make(&mut self, lookups: Range<usize>, frame: &mut Vec<u8>) {
+        self.load(lookups);
+        pack::pack_append(&self.chunk, self.log_entries, frame);
     }
 
     /// Opens some lookups' offsets from the peer's frame: public from here on, in `0..n`.
     pub fn open_offsets(&mut self, lookups: Range<usize>, frame: &[u8]) -> &[u64] {
         self.peer.resize(lookups.len(), 0);
         pack::unpack_into(frame, self.log_entries, &mut self.peer);
-        let own = &mut self.own[lookups];
-        for (own, &peer) in own.iter_mut().zip(&self.peer) {
-            *own = self.index.join(*own, peer, self.log_entries);
+        self.load(lookups);
+        let shares = self.chunk.iter_mut().zip(&self.peer);
+        // One loop each, without a choice inside: they are a good part of a lookup's time.
+        match self.index {
+            Index::Arithmetic => {
+                let ring = mask(self.log_entries);
+                shares.for_each(|(own, &peer)| *own = own.wrapping_add(peer) & ring);
+            }
+            Index::Boolean => shares.for_each(|(own, &peer)| *own ^= peer),
         }
-        own
+        &self.chunk
+    }
+
+    fn load(&mut self, lookups: Range<usize>) {
+        self.chunk.clear();
+        self.chunk
+            .extend(self.own[lookups].iter().map(|&share| u64::from(share)));
     }
 }

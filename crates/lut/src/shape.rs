@@ -237,7 +237,8 @@ pub(crate) fn check_log_entries(log_entries: u32) -> Result<(), LutError> {
     }
 }
 
-fn check_size(
+/// Checks a table's size against what a protocol takes.
+pub(crate) fn check_size(
     protocol: &'static str,
     sizes: RangeInclusive<u32>,
     got: u32,

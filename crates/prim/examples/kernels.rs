@@ -12,6 +12,7 @@ use volvelle_prim::convolute::ExpandConvolute;
 use volvelle_prim::ggm::{self, Leaf, TREES};
 use volvelle_prim::hash::{Tccr, ccr};
 use volvelle_prim::lpn::LocalLinearCode;
+use volvelle_prim::moved::MovedBytes;
 use volvelle_prim::quasicyclic::QuasiCyclic;
 use volvelle_prim::{Backend, Block, Lines, Prg, dpf, fold, lanes, mask, select, transpose};
 
@@ -234,6 +235,12 @@ fn bits() {
             },
         );
     }
+    let table = MovedBytes::new(&(0..=255).collect::<Vec<u8>>());
+    let (rows, mut out) = (vec![0x5555; 4 * 8192], vec![0; 8192]);
+    let offsets: Vec<u64> = (0..8192).map(|i| i * 37 % 256).collect();
+    time("XOR selection, n = 256, l = 8, a lookup", 8192, || {
+        table.xor_selected(black_box(&rows), &offsets, 0, &mut out);
+    });
 }
 
 /// All steps from 2 to 2^8 bits of a frame's vectors, and what they take out of pads.

@@ -18,9 +18,11 @@
 //! | [`convolute`] | an expand-convolute code, one map of dual LPN |
 //! | [`quasicyclic`] | a quasi-cyclic code, the other map of dual LPN |
 //! | [`select`] | sums of the table entries that a bit vector selects |
+//! | [`moved`] | the same of bytes at public offsets, a batch a call |
 //! | [`lanes`] | batches of short bit vectors, and the steps that double one-hot vectors |
 //! | [`dot`] | products of words with table entries, summed |
 //! | [`fold`] | sums of rotated (or XOR-permuted) rows, for secret-shared rotation |
+//! | [`sums`] | sums of matrices of ring elements with moved rows, for rotating and permuting vectors |
 //!
 //! SIMD and `unsafe` are confined to this crate, each behind a safe function that has a portable
 //! twin and a test that the two agree. The environment variable `VOLVELLE_SIMD` (`vaes`, `aesni`,
@@ -40,12 +42,14 @@ pub mod hash;
 pub mod lanes;
 mod lines;
 pub mod lpn;
+pub mod moved;
 pub mod pack;
 pub mod pprf;
 pub mod prg;
 pub mod quasicyclic;
 pub mod select;
 mod simd;
+pub mod sums;
 pub mod transpose;
 
 pub use bits::BitVec;

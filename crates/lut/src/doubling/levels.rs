@@ -1,4 +1,4 @@
-//! What the steps of doubling need for the whole batch, and what comes of them.
+//! What the steps of doubling, or of FLUTE+'s products, need for the whole batch, and what comes of them.
 //!
 //! Before step `i`, a chunk of level `i` holds `r_0 ⊕ r_1` of the OTs sent (its *masks*), and `r_0` of the
 //! OTs sent ⊕ the pads received (its *folds*), as batches of vectors of `2^i` bits. The step replaces them by
@@ -10,7 +10,7 @@ use std::ops::Range;
 use volvelle_prim::{Lines, lanes};
 
 /// Levels `0 … k − 1`.
-pub(super) struct Levels {
+pub(crate) struct Levels {
     log_entries: u32,
     batch: usize,
     /// The levels but the last, one after the other.
@@ -22,7 +22,7 @@ pub(super) struct Levels {
 }
 
 /// Where the vectors of `2^(i+1)` bits are within level `i`.
-pub(super) fn vectors_at(i: u32, lookups: &Range<usize>) -> Range<usize> {
+pub(crate) fn vectors_at(i: u32, lookups: &Range<usize>) -> Range<usize> {
     let start = lanes::words(lookups.start, 2 << i);
     start..start + lanes::words(lookups.len(), 2 << i)
 }
@@ -105,8 +105,25 @@ impl Levels {
         lanes::start(&self.bits[..lanes::words(batch, 1)], flip, e, batch);
     }
 
+    /// The vectors that came of level `i`, to change.
+    pub fn vectors_mut(&mut self, i: u32, lookups: &Range<usize>) -> &mut [u64] {
+        &mut self.level_mut(i)[vectors_at(i, lookups)]
+    }
+
     /// Step `i`, with the peer's message.
     pub fn double(&mut self, i: u32, lookups: &Range<usize>, received: &[u8]) {
+        let (e, bits, data) = self.step(i, lookups);
+        lanes::double(1 << i, e, bits, received, data);
+    }
+
+    /// Step `i` of making products, with the peer's message as vectors.
+    pub fn append_products(&mut self, i: u32, lookups: &Range<usize>, received: &[u64]) {
+        let (v, bits, data) = self.step(i, lookups);
+        lanes::append_products(1 << i, v, bits, received, data);
+    }
+
+    /// The vectors before step `i`, its bits, and a chunk's place in its level.
+    fn step(&mut self, i: u32, lookups: &Range<usize>) -> (&[u64], &[u64], &mut [u64]) {
         let (batch, bits) = (self.batch, self.bits_at(i, lookups));
         let (lower, level) = if i + 1 == self.log_entries {
             (&self.lower[..], &mut self.last[..])
@@ -114,10 +131,13 @@ impl Levels {
             let (lower, rest) = self.lower.split_at_mut(Self::start_of(i, batch));
             (&*lower, rest)
         };
-        let e = &lower[Self::start_of(i - 1, batch)..][vectors_at(i - 1, lookups)];
+        let vectors = &lower[Self::start_of(i - 1, batch)..][vectors_at(i - 1, lookups)];
         let (masks, folds) = pads_at(i, lookups);
-        let data = &mut level[masks.start..folds.end];
-        lanes::double(1 << i, e, &self.bits[bits], received, data);
+        (
+            vectors,
+            &self.bits[bits],
+            &mut level[masks.start..folds.end],
+        )
     }
 
     /// The vectors of the last step.

@@ -28,7 +28,7 @@
 //! OTs are drawn chunk by chunk, all of one direction and then all of the other, and only what is
 //! needed of the pads is kept: the masking difference, and one fold of both directions' shares.
 
-mod levels;
+pub(crate) mod levels;
 pub(crate) mod position;
 
 use std::ops::Range;

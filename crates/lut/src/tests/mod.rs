@@ -2,8 +2,10 @@
 
 mod correct;
 mod cost;
+mod flute;
 mod hostile;
 mod privacy;
+mod vectors;
 mod wire;
 
 use volvelle_net::testing::{Transcript, run_pair_recorded};

@@ -276,6 +276,48 @@ pub fn xor_to_bytes(a: &[u64], b: &[u64], out: &mut [u8]) {
     }
 }
 
+/// A batch of vectors `v` of `width` bits, each made twice as long by its product with a bit: `v ‖ p` with
+/// the share `p = b·(v ⊕ received) ⊕ fold`, but for the first bit of `p`, which is `b`.
+///
+/// `fold` is the second half of `data`, as in [`double`]; the vectors take all its place.
+///
+/// # Panics
+/// If the lengths do not fit.
+pub fn append_products(width: usize, v: &[u64], bits: &[u64], received: &[u64], data: &mut [u64]) {
+    assert_eq!(data.len(), 2 * v.len(), "room for the longer vectors");
+    assert_eq!(received.len(), v.len(), "one message a vector");
+    fn narrow<const W: usize>(v: &[u64], bits: &[u64], received: &[u64], data: &mut [u64]) {
+        let first = const { runs(1, W) };
+        for i in 0..v.len() {
+            let b = lane_bits::<W>(bits, i);
+            let product = (v[i] ^ received[i]) & b.wrapping_mul(u64::MAX >> (64 - W));
+            let high = (product ^ data[v.len() + i]) & !first | b;
+            data[2 * i] = spread_lanes::<W>(v[i]) | spread_lanes::<W>(high) << W;
+            data[2 * i + 1] = spread_lanes::<W>(v[i] >> 32) | spread_lanes::<W>(high >> 32) << W;
+        }
+    }
+    if width >= 64 {
+        let words = width / 64;
+        for (row, own) in v.chunks_exact(words).enumerate() {
+            let b = bits[row / 64] >> (row % 64) & 1;
+            for (j, &own) in own.iter().enumerate() {
+                let i = row * words + j;
+                let high = (own ^ received[i]) & b.wrapping_neg() ^ data[v.len() + i];
+                data[2 * row * words + j] = own;
+                data[(2 * row + 1) * words + j] = high;
+            }
+            let first = &mut data[(2 * row + 1) * words];
+            *first = *first & !1 | b;
+        }
+        return;
+    }
+    with_lane_width!(
+        width, [2 4 8 16 32],
+        W => narrow::<W>(v, bits, received, data),
+        width => bad_width(width)
+    );
+}
+
 /// A batch of vectors of `width < 64` bits, one a word.
 pub fn unpack(width: usize, packed: &[u64], out: &mut [u64]) {
     fn narrow<const W: usize>(packed: &[u64], out: &mut [u64]) {
@@ -337,6 +379,27 @@ mod tests {
             xor_to_bytes(&a, &b, &mut out);
             let expected = a.iter().zip(&b).flat_map(|(a, b)| (a ^ b).to_le_bytes());
             prop_assert_eq!(out, expected.take(len).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn appending_products_is_its_formula(seed: u64, log in 1u32..9, count in 1usize..150) {
+            let w = 1 << log;
+            let len = words(count, w);
+            let inputs = random(seed, 4 * len);
+            let (v, received) = (&inputs[..len], &inputs[len..2 * len]);
+            let mut out = inputs[2 * len..].to_vec();
+            let fold = &inputs[3 * len..];
+            let bits = random(seed ^ 1, words(count, 1));
+            append_products(w, v, &bits, received, &mut out);
+            for i in 0..count {
+                for j in 0..w {
+                    let at = i * w + j;
+                    let product = (bit(v, at) ^ bit(received, at)) & bit(&bits, i) ^ bit(fold, at);
+                    let product = if j == 0 { bit(&bits, i) } else { product };
+                    prop_assert_eq!(bit(&out, 2 * i * w + j), bit(v, at));
+                    prop_assert_eq!(bit(&out, (2 * i + 1) * w + j), product);
+                }
+            }
         }
 
         #[test]
