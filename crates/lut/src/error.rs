@@ -89,6 +89,28 @@ pub enum LutError {
         /// Asked for.
         got: &'static str,
     },
+    /// A table too large for a protocol.
+    #[error("{protocol} takes tables of 2^k entries with k in 1..={max}, got k = {got}")]
+    TableTooLarge {
+        /// The protocol.
+        protocol: &'static str,
+        /// The largest `k` that it takes.
+        max: u32,
+        /// The `k` that was asked for.
+        got: u32,
+    },
+    /// A batch that needs more memory than a protocol is given.
+    #[error(
+        "the batch needs {got} bytes of {what}, at most {limit} are allowed: prepare it in parts"
+    )]
+    TooMuchMemory {
+        /// What is to be kept.
+        what: &'static str,
+        /// Bytes allowed.
+        limit: u64,
+        /// Bytes that the batch would take.
+        got: u64,
+    },
     /// An unknown protocol name.
     #[error("unknown lookup protocol `{got}`, expected one of rotation, doubling, splut")]
     UnknownProtocol {

@@ -11,7 +11,8 @@
 //! | `doubling` | makes it by random OTs | `k − 1` | `2(n − 2) + k(k−1)/2` |
 //! | `arithmetic`, `sign` | additive shares of `l` bits | 2 | `2k + 2(l − 1)`, 2 before |
 //! | `boolean`, `bits` | XOR-shared outputs, words or bits | 1 | `2k` |
-//! | [`SpLut`] | the baseline, without one-hot correlations | 2 | `k + n·l` |
+//! | [`SpLut`] | a baseline: 1-of-n OT of the masked table | 2 | `k + n·l` |
+//! | [`OpLut`], [`Ottt`] | baselines: shared tables, moved by a secret offset | 1 | `2k`; `n·l·k` and such before |
 //!
 //! (`n = 2^k` entries; rounds are for a whole batch, bits for a lookup, OT generation excluded.)
 //!
@@ -47,7 +48,10 @@ mod doubling;
 mod error;
 mod exchange;
 mod lookups;
+mod one_of_n;
 mod onehot;
+mod oplut;
+mod ottt;
 mod rotation;
 mod shape;
 mod sign;
@@ -55,9 +59,13 @@ mod splut;
 mod table;
 #[cfg(test)]
 mod tests;
+mod truth_tables;
 
 pub use error::LutError;
 pub use lookups::Lookups;
-pub use shape::{Generator, Index, MAX_LOG_ENTRIES, Output, Protocol, Shape};
+pub use oplut::{OpLut, Setup};
+pub use ottt::Ottt;
+pub use shape::{Generator, Index, MAX_LOG_ENTRIES, Output, Protocol, Shape, Sharing};
 pub use splut::SpLut;
 pub use table::{BitTable, Table};
+pub use truth_tables::KnownTables;

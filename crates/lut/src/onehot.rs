@@ -58,6 +58,11 @@ impl OneHots {
         self.log_entries
     }
 
+    /// This party's shares of the positions.
+    pub fn positions(&self) -> &[u16] {
+        &self.positions
+    }
+
     /// The shares of the vectors of some lookups, row by row.
     pub fn rows(&self, lookups: Range<usize>) -> std::slice::ChunksExact<'_, u64> {
         let words = row_words(self.log_entries);
@@ -86,11 +91,17 @@ impl Opening {
     pub const LABEL: volvelle_net::Label = volvelle_net::Label::new("lut/open-offset");
 
     pub fn new(onehots: &OneHots, index: &[u64]) -> Self {
+        let shares = onehots.offset_shares(0..onehots.len(), index).collect();
+        Self::from_shares(onehots.index, onehots.log_entries, shares)
+    }
+
+    /// Of offsets given as this party's shares, reduced.
+    pub fn from_shares(index: Index, log_entries: u32, shares: Vec<u64>) -> Self {
         Self {
-            own: onehots.offset_shares(0..onehots.len(), index).collect(),
+            own: shares,
             peer: Vec::new(),
-            log_entries: onehots.log_entries,
-            index: onehots.index,
+            log_entries,
+            index,
         }
     }
 

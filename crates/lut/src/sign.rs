@@ -244,7 +244,7 @@ struct Fixing<'a> {
 }
 
 /// A party's share of `β`: bit 1 of `|e_C|`, bit 1 of `−|e_S|`.
-fn share(role: Role, row: &[u64]) -> u64 {
+pub(crate) fn share(role: Role, row: &[u64]) -> u64 {
     let ones: u64 = row.iter().map(|w| u64::from(w.count_ones())).sum();
     let ones = match role {
         Role::Client => ones,

@@ -6,7 +6,11 @@ fn check(case: &Case, batch: usize) {
     let client = random_index(case.log_entries, batch, 1);
     let server = random_index(case.log_entries, batch, 2);
     let run = case.run(&client, &server, 9);
-    let cost = case.cost(batch);
+    compare(&run, &case.cost(batch), &format!("{batch} of {case:?}"));
+}
+
+/// Asserts that the meters and the OTs of a run have counted what `cost` says.
+pub(super) fn compare(run: &Run, cost: &PhasedCost, what: &str) {
     for (phase, cost) in [
         (Phase::Preprocessing, cost.prep),
         (Phase::Online, cost.online),
@@ -15,33 +19,24 @@ fn check(case: &Case, batch: usize) {
         assert_eq!(
             client.sent * 8,
             cost.client_bits,
-            "client, {phase:?}, {batch} of {case:?}"
+            "client, {phase:?}, {what}"
         );
         assert_eq!(
             server.sent * 8,
             cost.server_bits,
-            "server, {phase:?}, {batch} of {case:?}"
+            "server, {phase:?}, {what}"
         );
         assert_eq!(client.received, server.sent);
         assert_eq!(server.received, client.sent);
         let rounds = client.rounds.max(server.rounds);
-        assert_eq!(
-            rounds, cost.rounds,
-            "rounds, {phase:?}, {batch} of {case:?}"
-        );
+        assert_eq!(rounds, cost.rounds, "rounds, {phase:?}, {what}");
     }
     let stats = run.ots.each_ref().map(Ot::stats);
     let total = cost.prep.cots_client + cost.online.cots_client;
-    assert_eq!(
-        stats[0].consumed_send, total,
-        "client's OTs, {batch} of {case:?}"
-    );
+    assert_eq!(stats[0].consumed_send, total, "client's OTs, {what}");
     assert_eq!(stats[1].consumed_recv, total);
     let total = cost.prep.cots_server + cost.online.cots_server;
-    assert_eq!(
-        stats[1].consumed_send, total,
-        "server's OTs, {batch} of {case:?}"
-    );
+    assert_eq!(stats[1].consumed_send, total, "server's OTs, {what}");
     assert_eq!(stats[0].consumed_recv, total);
 }
 

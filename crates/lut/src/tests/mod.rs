@@ -1,5 +1,6 @@
 //! Tests of whole lookups, both parties, over ideal OTs.
 
+mod baselines;
 mod correct;
 mod cost;
 mod hostile;

@@ -3,7 +3,7 @@
 use super::*;
 
 /// χ² of byte counts against uniform; 255 degrees of freedom, so 255 ± 23.
-fn chi_square(bytes: &[u8]) -> f64 {
+pub(super) fn chi_square(bytes: &[u8]) -> f64 {
     let mut counts = [0u32; 256];
     bytes.iter().for_each(|&b| counts[b as usize] += 1);
     let expected = bytes.len() as f64 / 256.0;
@@ -14,7 +14,7 @@ fn chi_square(bytes: &[u8]) -> f64 {
 }
 
 /// Five standard deviations.
-const BOUND: f64 = 255.0 + 5.0 * 22.6;
+pub(super) const BOUND: f64 = 255.0 + 5.0 * 22.6;
 
 /// All payloads of one phase, client's and server's, where all of it is to be uniform.
 fn payloads(case: &Case, batch: usize, input: u64, seed: u64) -> [Vec<u8>; 2] {
