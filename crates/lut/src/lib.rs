@@ -13,6 +13,7 @@
 //! | `boolean`, `bits` | XOR-shared outputs, words or bits | 1 | `2k` |
 //! | [`SpLut`] | a baseline: 1-of-n OT of the masked table | 2 | `k + n·l` |
 //! | [`OpLut`], [`Ottt`] | baselines: shared tables, moved by a secret offset | 1 | `2k`; `n·l·k` and such before |
+//! | [`GarbledLut`] | a baseline: the table as a garbled gate | 2 | `129k`; `n·l` and more before |
 //!
 //! (`n = 2^k` entries; rounds are for a whole batch, bits for a lookup, OT generation excluded.)
 //!
@@ -47,6 +48,7 @@ mod boolean;
 mod doubling;
 mod error;
 mod exchange;
+mod garbled;
 mod lookups;
 mod one_of_n;
 mod onehot;
@@ -62,6 +64,7 @@ mod tests;
 mod truth_tables;
 
 pub use error::LutError;
+pub use garbled::{GarbledLut, Garbling};
 pub use lookups::Lookups;
 pub use oplut::{OpLut, Setup};
 pub use ottt::Ottt;

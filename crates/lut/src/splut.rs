@@ -250,7 +250,7 @@ impl SpLut {
         sharing: Sharing,
     ) -> Result<Vec<Vec<u64>>, LutError> {
         let (k, n) = (self.log_entries, 1usize << self.log_entries);
-        let corrections = receive_corrections(ch, k, self.batch)?;
+        let corrections = receive_corrections(ch, CORRECTION, k, self.batch)?;
         let outputs: Vec<Vec<u64>> = tables
             .iter()
             .map(|table| {
@@ -323,8 +323,9 @@ fn masked_bytes(tables: &[Table], entries: usize) -> usize {
 
 /// Server: all corrections, before anything is sent, so that neither party waits for the other to
 /// read.
-fn receive_corrections(
+pub(crate) fn receive_corrections(
     ch: &mut Channel,
+    label: Label,
     log_entries: u32,
     batch: usize,
 ) -> Result<Vec<u64>, LutError> {
@@ -332,7 +333,7 @@ fn receive_corrections(
     let mut frame = Vec::new();
     for lookups in ranges(batch, ONLINE_CHUNK) {
         frame.resize(pack::packed_len(lookups.len(), log_entries), 0);
-        ch.recv(CORRECTION, &mut frame)?;
+        ch.recv(label, &mut frame)?;
         pack::unpack_into(&frame, log_entries, &mut corrections[lookups]);
     }
     Ok(corrections)

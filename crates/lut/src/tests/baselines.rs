@@ -7,16 +7,20 @@ use volvelle_net::testing::scripted;
 
 use super::privacy::{BOUND, chi_square};
 use super::*;
-use crate::{KnownTables, OpLut, Ottt, Setup, Sharing};
+use crate::{GarbledLut, Garbling, KnownTables, OpLut, Ottt, Setup, Sharing};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Baseline {
     OneOfN,
     Shifter,
     Ottt,
+    Rows,
+    LogRow,
 }
 
-const ALL: [Baseline; 3] = [Baseline::OneOfN, Baseline::Shifter, Baseline::Ottt];
+use Baseline::{LogRow, OneOfN, Rows, Shifter};
+
+const ALL: [Baseline; 5] = [OneOfN, Shifter, Baseline::Ottt, Rows, LogRow];
 const SHARINGS: [Sharing; 2] = [Sharing::Additive, Sharing::Xor];
 
 /// A case: everything both parties agree on.
@@ -31,6 +35,7 @@ struct Known {
 enum Ready {
     OpLut(OpLut),
     Ottt(Ottt),
+    Garbled(GarbledLut),
 }
 
 impl Known {
@@ -40,9 +45,10 @@ impl Known {
 
     fn max_log_entries(&self) -> u32 {
         match self.baseline {
-            Baseline::OneOfN => Setup::OneOfN.max_log_entries(),
-            Baseline::Shifter => Setup::Shifter.max_log_entries(),
+            OneOfN => Setup::OneOfN.max_log_entries(),
+            Shifter => Setup::Shifter.max_log_entries(),
             Baseline::Ottt => Ottt::MAX_LOG_ENTRIES,
+            Rows | LogRow => GarbledLut::MAX_LOG_ENTRIES,
         }
     }
 
@@ -50,9 +56,11 @@ impl Known {
         let (k, words) = (self.log_entries(), self.tables.iter().map(Table::bits));
         let words: Vec<u32> = words.collect();
         match self.baseline {
-            Baseline::OneOfN => OpLut::cost(Setup::OneOfN, k, &words, batch),
-            Baseline::Shifter => OpLut::cost(Setup::Shifter, k, &words, batch),
+            OneOfN => OpLut::cost(Setup::OneOfN, k, &words, batch),
+            Shifter => OpLut::cost(Setup::Shifter, k, &words, batch),
             Baseline::Ottt => Ottt::cost(k, self.index, self.sharing, &words, batch),
+            Rows => GarbledLut::cost(Garbling::Rows, k, self.index, &words, batch),
+            LogRow => GarbledLut::cost(Garbling::LogRow, k, self.index, &words, batch),
         }
     }
 
@@ -70,14 +78,20 @@ impl Known {
             sharing: self.sharing,
             tables: &self.tables,
         };
-        let setup = match self.baseline {
-            Baseline::OneOfN => Setup::OneOfN,
-            Baseline::Shifter => Setup::Shifter,
-            Baseline::Ottt => {
-                return Ottt::prepare_with(ch, ot, &known, batch, &mut prg).map(Ready::Ottt);
-            }
+        let prg = &mut prg;
+        let op_lut = |ch: &mut Channel, ot: &mut Ot, setup, prg: &mut Prg| {
+            OpLut::prepare_with(ch, ot, setup, &known, batch, prg).map(Ready::OpLut)
         };
-        OpLut::prepare_with(ch, ot, setup, &known, batch, &mut prg).map(Ready::OpLut)
+        let garbled = |ch: &mut Channel, ot: &mut Ot, garbling, prg: &mut Prg| {
+            GarbledLut::prepare_with(ch, ot, garbling, &known, batch, prg).map(Ready::Garbled)
+        };
+        match self.baseline {
+            OneOfN => op_lut(ch, ot, Setup::OneOfN, prg),
+            Shifter => op_lut(ch, ot, Setup::Shifter, prg),
+            Baseline::Ottt => Ottt::prepare_with(ch, ot, &known, batch, prg).map(Ready::Ottt),
+            Rows => garbled(ch, ot, Garbling::Rows, prg),
+            LogRow => garbled(ch, ot, Garbling::LogRow, prg),
+        }
     }
 
     fn party(
@@ -89,6 +103,7 @@ impl Known {
     ) -> Result<Vec<Vec<u64>>, LutError> {
         let ready = self.prepare(ch, ot, index.len(), seed)?;
         ch.set_phase(Phase::Online);
+        assert_eq!(ready.len(), index.len());
         ready.lookup(ch, index)
     }
 
@@ -145,16 +160,19 @@ impl Known {
 }
 
 impl Ready {
+    fn len(&self) -> usize {
+        match self {
+            Self::OpLut(ready) => ready.len(),
+            Self::Ottt(ready) => ready.len(),
+            Self::Garbled(ready) => ready.len(),
+        }
+    }
+
     fn lookup(self, ch: &mut Channel, index: &[u64]) -> Result<Vec<Vec<u64>>, LutError> {
         match self {
-            Self::OpLut(ready) => {
-                assert_eq!(ready.len(), index.len());
-                ready.lookup(ch, index)
-            }
-            Self::Ottt(ready) => {
-                assert_eq!(ready.len(), index.len());
-                ready.lookup(ch, index)
-            }
+            Self::OpLut(ready) => ready.lookup(ch, index),
+            Self::Ottt(ready) => ready.lookup(ch, index),
+            Self::Garbled(ready) => ready.lookup(ch, index),
         }
     }
 }
@@ -176,6 +194,7 @@ fn known(log_entries: u32, widths: &[u32]) -> impl Iterator<Item = Known> {
             })
         })
         .filter(|case| case.log_entries() <= case.max_log_entries())
+        .filter(|case| case.baseline != LogRow || case.sharing == Sharing::Xor)
 }
 
 /// All pairs of shares, several times over.
@@ -254,6 +273,20 @@ fn headline_costs() {
     };
     assert_eq!(ottt(Sharing::Xor), [508 + 28, 16]);
     assert_eq!(ottt(Sharing::Additive), [508 + 28 + 2 + 2 * 256 * 7, 16]);
+    let garbled = |garbling, index| per(GarbledLut::cost(garbling, 8, index, &[8], BATCH as usize));
+    let online = 8 + 8 * 128;
+    assert_eq!(
+        garbled(Garbling::Rows, Index::Boolean),
+        [8 * 128 + 255 * 8, online]
+    );
+    assert_eq!(
+        garbled(Garbling::Rows, Index::Arithmetic),
+        [8 * 128 + 7 * 256 + 255 * 8, online]
+    );
+    assert_eq!(
+        garbled(Garbling::LogRow, Index::Boolean),
+        [8 * 128 + 7 * 128 + 8 * 8 * 128 + 256 * 8, online]
+    );
 }
 
 #[test]
@@ -262,7 +295,11 @@ fn what_does_not_fit_is_refused() {
         let case = Known {
             baseline,
             index: Index::Arithmetic,
-            sharing: Sharing::Additive,
+            sharing: if baseline == LogRow {
+                Sharing::Xor
+            } else {
+                Sharing::Additive
+            },
             tables,
         };
         let (mut a, mut b) = ideal_pair(1);
@@ -290,16 +327,26 @@ fn what_does_not_fit_is_refused() {
             refused(baseline, table(8), 1 << 21),
             LutError::TooMuchMemory { .. }
         ));
-        if baseline != Baseline::Shifter {
+        if [OneOfN, Baseline::Ottt].contains(&baseline) {
             assert!(matches!(
                 refused(baseline, table(11), 1),
                 LutError::TableTooLarge { got: 11, .. }
             ));
         }
     }
+    let additive = Known {
+        baseline: LogRow,
+        ..known(3, &[8]).next().unwrap()
+    };
+    let (mut a, mut b) = ideal_pair(1);
+    let error = |ch: &mut Channel, ot: &mut Ot| additive.prepare(ch, ot, 2, 1).err();
+    let (a, b, _) = run_pair_recorded(|ch| error(ch, &mut a), |ch| error(ch, &mut b));
+    for error in [a, b] {
+        assert!(matches!(error, Some(LutError::OutputKind { .. })));
+    }
     let case = known(3, &[8]).next().unwrap();
     let (mut a, mut b) = ideal_pair(1);
-    let error = |ch: &mut Channel, ot: &mut Ot| case.prepare(ch, ot, 2, 1)?.lookup_wrong(ch);
+    let error = |ch: &mut Channel, ot: &mut Ot| case.prepare(ch, ot, 2, 1)?.lookup(ch, &[1]);
     let (a, b, _) = run_pair_recorded(|ch| error(ch, &mut a), |ch| error(ch, &mut b));
     for error in [a, b] {
         assert!(matches!(
@@ -309,16 +356,6 @@ fn what_does_not_fit_is_refused() {
                 got: 1
             })
         ));
-    }
-}
-
-impl Ready {
-    fn lookup_wrong(self, ch: &mut Channel) -> Result<(), LutError> {
-        match self {
-            Self::OpLut(ready) => ready.lookup(ch, &[1]),
-            Self::Ottt(ready) => ready.lookup(ch, &[1]),
-        }
-        .map(drop)
     }
 }
 
@@ -442,7 +479,7 @@ fn messages_and_shares_are_uniform_whatever_the_input() {
 fn offsets_are_uniform() {
     let batch = 1 << 16;
     for case in known(8, &[1]) {
-        if case.baseline == Baseline::OneOfN {
+        if case.baseline == OneOfN {
             continue;
         }
         let zero = vec![0; batch / 8];
