@@ -89,6 +89,24 @@ pub enum LutError {
         /// Asked for.
         got: &'static str,
     },
+    /// An index shared in another way than a protocol takes.
+    #[error("the index must be {expected}, got an {got} one")]
+    IndexKind {
+        /// What it takes.
+        expected: crate::Index,
+        /// Given.
+        got: crate::Index,
+    },
+    /// Steps of a table that do not begin at 0 and rise within it.
+    #[error(
+        "steps must start at 0 and rise below the number of entries; step {position} starts at {got}"
+    )]
+    Step {
+        /// Which step.
+        position: usize,
+        /// Where it starts.
+        got: u64,
+    },
     /// A table too large for a protocol.
     #[error("{protocol} takes tables of 2^k entries with k in 1..={max}, got k = {got}")]
     TableTooLarge {

@@ -14,6 +14,7 @@
 //! | [`SpLut`] | a baseline: 1-of-n OT of the masked table | 2 | `k + n·l` |
 //! | [`OpLut`], [`Ottt`] | baselines: shared tables, moved by a secret offset | 1 | `2k`; `n·l·k` and such before |
 //! | [`GarbledLut`] | a baseline: the table as a garbled gate | 2 | `129k`; `n·l` and more before |
+//! | [`Dealt`], [`dealer`] | a baseline that needs a trusted third party (Grotto) | 1 | `2k`; about `129k` to each party before |
 //!
 //! (`n = 2^k` entries; rounds are for a whole batch, bits for a lookup, OT generation excluded.)
 //!
@@ -49,6 +50,7 @@ mod doubling;
 mod error;
 mod exchange;
 mod garbled;
+mod grotto;
 mod lookups;
 mod one_of_n;
 mod onehot;
@@ -65,10 +67,11 @@ mod truth_tables;
 
 pub use error::LutError;
 pub use garbled::{GarbledLut, Garbling};
+pub use grotto::{Dealt, dealer};
 pub use lookups::Lookups;
 pub use oplut::{OpLut, Setup};
 pub use ottt::Ottt;
 pub use shape::{Generator, Index, MAX_LOG_ENTRIES, Output, Protocol, Shape, Sharing};
 pub use splut::SpLut;
-pub use table::{BitTable, Table};
+pub use table::{BitTable, StepTable, Table};
 pub use truth_tables::KnownTables;

@@ -3,6 +3,7 @@
 mod baselines;
 mod correct;
 mod cost;
+mod grotto;
 mod hostile;
 mod privacy;
 mod wire;
