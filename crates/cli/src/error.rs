@@ -88,6 +88,9 @@ pub enum CliError {
     /// A bench with another machine, and nothing said about how to protect it.
     #[error("give --identity and --peer-cert (see volvelle keygen), or --plain-tcp")]
     NoIdentity,
+    /// A dealer where there is none, or none where there must be.
+    #[error("{0}")]
+    Dealer(&'static str),
     /// More threads than work.
     #[error("{lanes} threads for {items} items; use --threads {items} or fewer")]
     Lanes {

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Keygen(args) => keygen::run(&args),
+        Command::Deal(args) => bench::dealer::deal(&args),
         Command::Bench(BenchCommand::Ot(args)) => bench::ot::run(&args),
         Command::Bench(BenchCommand::Lut(args)) => bench::lut::run(&args),
         Command::Bench(BenchCommand::Compare(args)) => bench::compare::run(&args),

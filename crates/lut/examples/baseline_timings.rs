@@ -11,10 +11,12 @@ use volvelle_lut::{
     Output, Setup, Shape, Sharing, SpLut, Table, dealer,
 };
 use volvelle_net::testing::{run_ends, run_pair};
-use volvelle_net::{Channel, memory_pair};
+use volvelle_net::{Channel, Label, memory_pair};
 use volvelle_ot::testing::ideal_pair;
 use volvelle_ot::{Ot, PhasedCost};
 use volvelle_prim::{Block, Prg, mask};
+
+const READY: Label = Label::new("example/ready");
 
 /// Times of the two phases, and the outputs.
 type Measured = Result<([Duration; 2], Vec<u64>), LutError>;
@@ -125,6 +127,9 @@ fn measure<P>(
     let prepared = prepare(ch)?;
     ch.flush()?;
     let prep = start.elapsed();
+    // Neither starts the next phase before the other.
+    ch.send(READY, &[])?;
+    ch.recv(READY, &mut [])?;
     let start = Instant::now();
     let outputs = look_up(ch, prepared)?;
     let times = [prep, start.elapsed()];
