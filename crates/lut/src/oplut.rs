@@ -44,12 +44,12 @@ use volvelle_prim::hash::Tccr;
 use volvelle_prim::{Block, Prg, mask, pack};
 use zeroize::Zeroizing;
 
+use crate::LutError;
 use crate::exchange::ranges;
 use crate::one_of_n::{self, tweak};
 use crate::shape::check_batch;
 use crate::splut::move_entries;
-use crate::truth_tables::{self, KnownTables, TruthTables, moved, row_bytes};
-use crate::{Index, LutError, Sharing};
+use crate::truth_tables::{self, KnownTables, TruthTables, move_by_public, row_bytes};
 
 const ROWS: Label = Label::new("lut/oplut-rows");
 const STAGES: Label = Label::new("lut/oplut-stages");
@@ -260,7 +260,10 @@ impl Maker<'_> {
             }
             let row = &mut self.scratch[1];
             for v in 1..n {
-                subtract_moved(index, sharing, (&table, v), &own, row);
+                move_by_public(index, &table, v, row);
+                for (row, &own) in row.iter_mut().zip(own.iter()) {
+                    *row = sharing.sub(*row, own);
+                }
                 packed.clear();
                 pack::pack_append(row, bits, &mut packed);
                 let pad = &pads[v * pad_bytes..][section.clone()];
@@ -314,19 +317,6 @@ impl Maker<'_> {
     }
 }
 
-/// `out = (table moved by v) − own`; bits above a word's are garbage.
-fn subtract_moved(
-    index: Index,
-    sharing: Sharing,
-    (table, v): (&[u64], usize),
-    own: &[u64],
-    out: &mut [u64],
-) {
-    for (j, (out, &own)) in out.iter_mut().zip(own).enumerate() {
-        *out = sharing.sub(moved(index, table, v, j), own);
-    }
-}
-
 /// The barrel shifter.
 impl Maker<'_> {
     fn send_stages(
@@ -372,9 +362,13 @@ impl Maker<'_> {
                 let pad = stage * pad_bytes + section.start..stage * pad_bytes + section.end;
                 pack::unpack_into(&zero[pad.clone()], bits, &mut kept);
                 pack::unpack_into(&one[pad], bits, &mut message);
-                for (j, message) in message.iter_mut().enumerate() {
-                    let change = sharing.sub(moved(index, &share, 1 << stage, j), share[j]);
-                    *message = sharing.add(change, sharing.sub(kept[j], *message));
+                let moved = &mut self.scratch[1];
+                move_by_public(index, &share, 1 << stage, moved);
+                let shares = moved.iter().zip(share.iter());
+                let each = message.iter_mut().zip(kept.iter()).zip(shares);
+                for ((message, &kept), (&moved, &share)) in each {
+                    let change = sharing.sub(moved, share);
+                    *message = sharing.add(change, sharing.sub(kept, *message));
                 }
                 packed.clear();
                 pack::pack_append(&message, bits, &mut packed);
@@ -425,10 +419,12 @@ impl Maker<'_> {
                 pack::unpack_into(&pads[stage * pad_bytes..][section.clone()], bits, pad);
                 let row = &stages[stage * self.row_bytes..][section.clone()];
                 pack::unpack_into(row, bits, message);
-                for (j, next) in next.iter_mut().enumerate() {
-                    let other = moved(index, &share, 1 << stage, j);
-                    let picked = share[j] ^ ((share[j] ^ other) & chosen);
-                    let product = sharing.add(pad[j], message[j] & chosen);
+                move_by_public(index, &share, 1 << stage, &mut next);
+                let received = pad.iter().zip(message.iter());
+                let each = next.iter_mut().zip(share.iter()).zip(received);
+                for ((next, &share), (&pad, &message)) in each {
+                    let picked = share ^ ((share ^ *next) & chosen);
+                    let product = sharing.add(pad, message & chosen);
                     *next = sharing.add(picked, product) & mask(bits);
                 }
                 std::mem::swap(&mut share, &mut next);

@@ -23,14 +23,14 @@
 //! `2k`. OTs: doubling's, and 2 for additive outputs. Computing: `n²` masked additions a table, where a lookup straight from
 //! the one-hot shares takes `n`: that one is never worse, which is why this is a baseline.
 //!
-//! Security (semi-honest): doubling's; the sign step as in [`crate::sign`], its two pads expanded by a
-//! pseudorandom generator.
+//! Security (semi-honest): doubling's; the sign step as in [`crate::sign`], its two pads widened by the tweakable hash.
 
 use std::ops::Range;
 
 use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot, PhasedCost};
 use volvelle_prim::fold::row_words;
+use volvelle_prim::hash::Tccr;
 use volvelle_prim::{Block, Prg, mask, pack, select};
 use zeroize::Zeroizing;
 
@@ -41,7 +41,7 @@ use crate::shape::check_batch;
 use crate::sign;
 use crate::table::Offsets;
 use crate::truth_tables::{self, KnownTables, TruthTables};
-use crate::{Index, LutError, Sharing};
+use crate::{Index, LutError, Sharing, Table};
 
 const CHOICE: Label = Label::new("lut/ottt-choice");
 const SIGN: Label = Label::new("lut/ottt-sign");
@@ -168,6 +168,11 @@ fn make(
         log_entries,
         role,
         sharing: known.sharing,
+        narrow: known
+            .tables
+            .iter()
+            .map(|table| Narrow::new(known.index, table))
+            .collect(),
         offsets: Offsets::new(known.index, log_entries, known.tables),
         onehots,
         words,
@@ -222,6 +227,8 @@ impl Pads {
 /// A party that turns one-hot vectors into truth tables.
 struct Party {
     log_entries: u32,
+    /// For each table of narrow entries, its moves.
+    narrow: Vec<Option<Narrow>>,
     role: Role,
     sharing: Sharing,
     words: Vec<u32>,
@@ -240,16 +247,92 @@ impl Party {
             return;
         };
         for (t, &bits) in self.words.iter().enumerate() {
-            for (delta, entry) in self.room.iter_mut().enumerate() {
-                let row = self.offsets.row(row, delta, &mut scratch);
-                let table = self.offsets.entries(t, delta);
-                let sum = match self.sharing {
-                    Sharing::Additive => select::sum(row, table),
-                    Sharing::Xor => select::xor(row, table),
-                };
-                *entry = (sum ^ negate).wrapping_sub(negate) & mask(bits);
+            if let Some(narrow) = &self.narrow[t] {
+                narrow.select(self.sharing, row, &mut self.room);
+            } else {
+                for (delta, entry) in self.room.iter_mut().enumerate() {
+                    let row = self.offsets.row(row, delta, &mut scratch);
+                    let table = self.offsets.entries(t, delta);
+                    *entry = match self.sharing {
+                        Sharing::Additive => select::sum(row, table),
+                        Sharing::Xor => select::xor(row, table),
+                    };
+                }
+            }
+            for entry in self.room.iter_mut() {
+                *entry = (*entry ^ negate).wrapping_sub(negate) & mask(bits);
             }
             self.truth.set(t, i, &self.room);
+        }
+    }
+}
+
+/// Entries added at once.
+const LANES: usize = 16;
+
+/// A table of entries of up to 16 bits, laid out so that all offsets are looked up together: each `v` adds the whole table
+/// moved by `v`, or nothing.
+struct Narrow {
+    index: Index,
+    entries: usize,
+    /// Arithmetic: the table twice. Boolean: for each low part of an offset, the table moved by that.
+    table: Vec<u16>,
+}
+
+impl Narrow {
+    /// If entries are narrow and there are enough.
+    fn new(index: Index, table: &Table) -> Option<Self> {
+        let entries = table.len();
+        if table.bits() > 16 || entries < LANES {
+            return None;
+        }
+        let narrow: Vec<u16> = table.entries().iter().map(|&entry| entry as u16).collect();
+        let table = match index {
+            Index::Arithmetic => narrow.repeat(2),
+            Index::Boolean => (0..LANES)
+                .flat_map(|low| (0..entries).map(move |j| j ^ low))
+                .map(|at| narrow[at])
+                .collect(),
+        };
+        Some(Self {
+            index,
+            entries,
+            table,
+        })
+    }
+
+    /// The table moved by `v`, `LANES` entries after the other.
+    #[inline]
+    fn moved(&self, v: usize) -> impl Iterator<Item = &[u16; LANES]> {
+        let (start, swap) = match self.index {
+            Index::Arithmetic => (v, 0),
+            Index::Boolean => (v % LANES * self.entries, v / LANES),
+        };
+        let (blocks, _) = self.table[start..start + self.entries].as_chunks();
+        (0..blocks.len()).map(move |block| &blocks[block ^ swap])
+    }
+
+    /// `Σ_v row_v·T_(v + j)` for all `j`, modulo 2^16.
+    fn select(&self, sharing: Sharing, row: &[u64], out: &mut [u64]) {
+        let mut sums = Zeroizing::new(vec![[0u16; LANES]; self.entries / LANES]);
+        for v in 0..self.entries {
+            let keep = ((row[v / 64] >> (v % 64)) as u16 & 1).wrapping_neg();
+            let each = sums.iter_mut().zip(self.moved(v));
+            match sharing {
+                Sharing::Additive => each.for_each(|(sums, entries)| {
+                    for lane in 0..LANES {
+                        sums[lane] = sums[lane].wrapping_add(entries[lane] & keep);
+                    }
+                }),
+                Sharing::Xor => each.for_each(|(sums, entries)| {
+                    for lane in 0..LANES {
+                        sums[lane] ^= entries[lane] & keep;
+                    }
+                }),
+            }
+        }
+        for (out, &sum) in out.iter_mut().zip(sums.as_flattened()) {
+            *out = sum.into();
         }
     }
 }
@@ -261,26 +344,34 @@ struct Signed {
 }
 
 impl Signed {
-    /// The pads of lookup `i` as generators: of `s_0`, of `s_1`, of the pad received.
-    fn generators(&self, i: usize) -> [Prg; 3] {
-        let [zero, one] = &self.pads.sent;
-        [zero[i], one[i], self.pads.received[i]].map(Prg::from_seed)
+    /// The pads of some lookups, each a word for every entry of every table.
+    fn expand(&self, keys: &[Block], lookups: &Range<usize>) -> Zeroizing<Vec<Block>> {
+        let width = self.pad_words() / 2;
+        let mut pads = Zeroizing::new(vec![Block::ZERO; lookups.len() * width]);
+        let first = lookups.start as u64;
+        Tccr { first, width }.hash(&keys[lookups.clone()], Block::ZERO, &mut pads);
+        pads
+    }
+
+    /// Words of a pad.
+    fn pad_words(&self) -> usize {
+        self.party.words.len() << self.party.log_entries
     }
 
     /// Appends what multiplies the own entries with the peer's `β`.
     fn make_signs(&self, lookups: Range<usize>, frame: &mut Vec<u8>) {
         let n = 1 << self.party.log_entries;
+        let [zero, one] = &self.pads.sent;
+        let mut zero = self.expand(zero, &lookups);
+        let mut one = self.expand(one, &lookups);
+        let [zero, one] = [&mut zero, &mut one].map(|pads| Block::as_words_mut(pads));
         let mut messages = Zeroizing::new(vec![0; lookups.len() * n]);
-        let mut pad = Zeroizing::new(vec![0; n]);
-        let mut generators: Vec<[Prg; 3]> = lookups.clone().map(|i| self.generators(i)).collect();
         for (t, &bits) in self.party.words.iter().enumerate() {
-            let each = lookups.clone().zip(&mut generators);
-            for ((i, [zero, one, _]), message) in each.zip(messages.chunks_exact_mut(n)) {
-                self.party.truth.get(t, i, message);
-                zero.fill_u64(&mut pad);
-                add(message, &pad);
-                one.fill_u64(&mut pad);
-                subtract(message, &pad);
+            for (slot, message) in messages.chunks_exact_mut(n).enumerate() {
+                let pad = slot * self.pad_words() + t * n;
+                self.party.truth.get(t, lookups.start + slot, message);
+                add(message, &zero[pad..pad + n]);
+                subtract(message, &one[pad..pad + n]);
             }
             if sign::message_bits(bits) > 0 {
                 pack::pack_append(&messages, sign::message_bits(bits), frame);
@@ -291,9 +382,10 @@ impl Signed {
     /// Turns the own entries into the truth tables, given the peer's message.
     fn take_signs(&mut self, lookups: Range<usize>, mut frame: &[u8]) {
         let n = 1 << self.party.log_entries;
+        let mut zero = self.expand(&self.pads.sent[0], &lookups);
+        let mut received = self.expand(&self.pads.received, &lookups);
+        let [zero, received] = [&mut zero, &mut received].map(|pads| Block::as_words_mut(pads));
         let mut messages = Zeroizing::new(vec![0; lookups.len() * n]);
-        let mut pad = Zeroizing::new(vec![0; n]);
-        let mut generators: Vec<[Prg; 3]> = lookups.clone().map(|i| self.generators(i)).collect();
         for (t, &bits) in self.party.words.clone().iter().enumerate() {
             let message_bits = sign::message_bits(bits);
             if message_bits > 0 {
@@ -302,17 +394,15 @@ impl Signed {
                 pack::unpack_into(message, message_bits, &mut messages);
                 frame = rest;
             }
-            let each = lookups.clone().zip(&mut generators);
-            for ((i, [zero, _, received]), message) in each.zip(messages.chunks_exact_mut(n)) {
+            for (slot, message) in messages.chunks_exact_mut(n).enumerate() {
+                let (i, pad) = (lookups.start + slot, slot * self.pad_words() + t * n);
                 // `s_0 − s_β − β·message`, of which twice is added.
                 let beta = u64::from(self.pads.beta[i]).wrapping_neg();
                 message
                     .iter_mut()
                     .for_each(|m| *m = (*m & beta).wrapping_neg());
-                zero.fill_u64(&mut pad);
-                add(message, &pad);
-                received.fill_u64(&mut pad);
-                subtract(message, &pad);
+                add(message, &zero[pad..pad + n]);
+                subtract(message, &received[pad..pad + n]);
                 let own = &mut self.party.room;
                 self.party.truth.get(t, i, own);
                 for (own, &product) in own.iter_mut().zip(message.iter()) {

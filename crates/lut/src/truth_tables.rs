@@ -76,7 +76,7 @@ pub(crate) struct TruthTables {
     index: Index,
     /// This party's shares of the offsets `r`.
     pub positions: Zeroizing<Vec<u16>>,
-    /// For each table, its shares lookup by lookup, an entry in whole bytes.
+    /// For each table, its shares lookup by lookup, an entry in 1, 2, 4 or 8 bytes.
     shares: Vec<Shares>,
 }
 
@@ -88,7 +88,7 @@ struct Shares {
 impl TruthTables {
     /// Room for a batch, all zero.
     pub fn new(log_entries: u32, known: &KnownTables<'_>, batch: usize) -> Result<Self, LutError> {
-        let entry_bytes = |table: &Table| table.bits().div_ceil(8) as usize;
+        let entry_bytes = |table: &Table| table.bits().div_ceil(8).next_power_of_two() as usize;
         let each: usize = known.tables.iter().map(entry_bytes).sum();
         let got = (each as u64).saturating_mul((batch as u64).saturating_mul(1 << log_entries));
         if got > MEMORY {
@@ -118,16 +118,25 @@ impl TruthTables {
     pub fn set(&mut self, t: usize, i: usize, entries: &[u64]) {
         let Shares { entry_bytes, bytes } = &mut self.shares[t];
         let table = *entry_bytes << self.log_entries;
-        let out = bytes[i * table..][..table].chunks_exact_mut(*entry_bytes);
-        for (out, entry) in out.zip(entries) {
-            out.copy_from_slice(&entry.to_le_bytes()[..*entry_bytes]);
+        let out = &mut bytes[i * table..][..table];
+        match entry_bytes {
+            1 => write::<1>(entries, out),
+            2 => write::<2>(entries, out),
+            4 => write::<4>(entries, out),
+            _ => write::<8>(entries, out),
         }
     }
 
     /// This party's share of table `t` of lookup `i`.
     pub fn get(&self, t: usize, i: usize, entries: &mut [u64]) {
-        for (j, entry) in entries.iter_mut().enumerate() {
-            *entry = self.entry(t, i, j);
+        let Shares { entry_bytes, bytes } = &self.shares[t];
+        let table = entry_bytes << self.log_entries;
+        let from = &bytes[i * table..][..table];
+        match entry_bytes {
+            1 => read::<1>(from, entries),
+            2 => read::<2>(from, entries),
+            4 => read::<4>(from, entries),
+            _ => read::<8>(from, entries),
         }
     }
 
@@ -160,6 +169,24 @@ impl TruthTables {
         let plan = plan(party.truth.log_entries, batch);
         ch.span("lut-truth-tables", |ch| exchange(ch, &plan, &mut party))?;
         Ok(party.outputs)
+    }
+}
+
+/// Entries as `BYTES` bytes each.
+fn write<const BYTES: usize>(entries: &[u64], out: &mut [u8]) {
+    let out = out.as_chunks_mut::<BYTES>().0;
+    for (out, entry) in out.iter_mut().zip(entries) {
+        out.copy_from_slice(&entry.to_le_bytes()[..BYTES]);
+    }
+}
+
+/// The inverse of [`write`].
+fn read<const BYTES: usize>(from: &[u8], entries: &mut [u64]) {
+    let from = from.as_chunks::<BYTES>().0;
+    for (entry, from) in entries.iter_mut().zip(from) {
+        let mut word = [0; 8];
+        word[..BYTES].copy_from_slice(from);
+        *entry = u64::from_le_bytes(word);
     }
 }
 
@@ -220,12 +247,18 @@ pub(crate) fn row_bytes(log_entries: u32, words: &[u32]) -> usize {
         .sum()
 }
 
-/// Entry `j` of the table moved by a public `offset`.
-#[inline]
-pub(crate) fn moved(index: Index, table: &[u64], offset: usize, j: usize) -> u64 {
-    let at = match index {
-        Index::Arithmetic => (j + offset) & (table.len() - 1),
-        Index::Boolean => j ^ offset,
-    };
-    table[at]
+/// `out_j = table_(j + offset)` (or `j ⊕ offset`), the offset being public and below the length.
+pub(crate) fn move_by_public(index: Index, table: &[u64], offset: usize, out: &mut [u64]) {
+    match index {
+        Index::Arithmetic => {
+            let (tail, head) = out.split_at_mut(table.len() - offset);
+            tail.copy_from_slice(&table[offset..]);
+            head.copy_from_slice(&table[..offset]);
+        }
+        Index::Boolean => {
+            for (j, out) in out.iter_mut().enumerate() {
+                *out = table[j ^ offset];
+            }
+        }
+    }
 }
