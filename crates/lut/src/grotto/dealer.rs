@@ -17,9 +17,6 @@ const SEEDS: Label = Label::new("lut/dealer-seeds");
 const BITS: Label = Label::new("lut/dealer-bits");
 const LEAVES: Label = Label::new("lut/dealer-leaves");
 
-/// Lookups a frame; a multiple of 8. An agreement parameter.
-pub(super) const CHUNK: usize = 1024;
-
 /// Deals a batch to both parties, which call [`super::Dealt::receive`] with the same shape and batch: `client` and
 /// `server` connect the dealer with them. The dealer learns nothing, but it could: it knows the offset of every lookup, and
 /// together with either party it would learn the index.
@@ -52,7 +49,7 @@ pub(crate) fn deal_with(
         party.send(SEED, &seed.to_bytes())?;
         secrets.push(Secrets::new(*seed));
     }
-    for lookups in ranges(batch, CHUNK) {
+    for lookups in ranges(batch, form.chunk()) {
         let own = secrets
             .iter_mut()
             .map(|secrets| secrets.next(form, lookups.len()));
@@ -138,9 +135,9 @@ impl Keys {
             },
             roots: Zeroizing::new(Vec::with_capacity(batch)),
             positions: Zeroizing::new(Vec::with_capacity(batch)),
-            corrections: Vec::with_capacity(batch.div_ceil(CHUNK)),
+            corrections: Vec::with_capacity(batch.div_ceil(form.chunk())),
         };
-        for lookups in ranges(batch, CHUNK) {
+        for lookups in ranges(batch, form.chunk()) {
             let drawn = secrets.next(form, lookups.len());
             keys.roots.extend_from_slice(&drawn.roots);
             keys.positions.extend_from_slice(&drawn.positions);

@@ -51,6 +51,11 @@ impl Form {
         (self.log_entries - self.log_lanes()) as usize
     }
 
+    /// Trees a frame, and expanded side by side: no more than 2^21 leaves, 32 MiB; a multiple of 8. An agreement parameter.
+    pub fn chunk(self) -> usize {
+        (1 << 21 >> self.depth()).clamp(8, 1024)
+    }
+
     /// The outputs in a leaf.
     fn lanes(self, leaf: Block) -> impl Iterator<Item = u64> {
         let stride = self.stride();

@@ -38,7 +38,7 @@ use volvelle_prim::fold::row_words;
 use volvelle_prim::{Block, mask, select};
 use zeroize::Zeroizing;
 
-use self::dealer::{CHUNK, Keys};
+use self::dealer::Keys;
 use self::dpf::{Form, Outputs};
 use crate::exchange::{Plan, Steps, exchange, ranges};
 use crate::onehot::Opening;
@@ -86,7 +86,7 @@ impl Dealt {
     /// Evaluates every key at every point now rather than when looking up, which then takes less time; what is kept
     /// grows from `O(128·k)` to `n·l` bits a lookup. Does not talk.
     pub fn expand(&mut self) {
-        let chunks = ranges(self.len(), CHUNK).enumerate();
+        let chunks = ranges(self.len(), self.keys.form.chunk()).enumerate();
         let leaves = chunks.map(|(chunk, lookups)| self.keys.expand(chunk, lookups));
         self.expanded = Some(leaves.collect());
     }
@@ -114,7 +114,7 @@ impl Dealt {
             online: Cost {
                 client_bits: opened,
                 server_bits: opened,
-                rounds: plan(shape.log_entries, batch).rounds(),
+                rounds: plan(form(shape), batch).rounds(),
                 ..Cost::default()
             },
         }
@@ -253,24 +253,26 @@ impl Dealt {
         } = self.shape;
         let shares = index.iter().zip(self.keys.positions.iter());
         let shares = shares.map(|(&i, &r)| kind.split(i, r, log_entries));
+        let form = self.keys.form;
         let mut party = Party {
             opening: Opening::from_shares(kind, log_entries, shares.collect()),
             outputs: vec![vec![0; batch]; tables],
             dealt: self,
             reader,
         };
-        let plan = plan(log_entries, batch);
+        let plan = plan(form, batch);
         ch.span("lut-dealt", |ch| exchange(ch, &plan, &mut party))?;
         Ok(party.outputs)
     }
 }
 
-fn plan(log_entries: u32, batch: usize) -> Plan {
+fn plan(form: Form, batch: usize) -> Plan {
+    let chunk = form.chunk();
     Plan {
         batch,
-        chunk: CHUNK,
+        chunk,
         steps: 1,
-        largest_frame: Opening::bytes(log_entries, CHUNK),
+        largest_frame: Opening::bytes(form.log_entries, chunk),
     }
 }
 
@@ -312,7 +314,7 @@ impl<R: Read> Steps for Party<R> {
     fn take(&mut self, _: usize, lookups: Range<usize>, frame: &[u8]) {
         let deltas = self.opening.open_offsets(lookups.clone(), frame);
         let each = 1 << self.dealt.keys.form.depth();
-        let chunk = lookups.start / CHUNK;
+        let chunk = lookups.start / self.dealt.keys.form.chunk();
         let now;
         let leaves = match &self.dealt.expanded {
             Some(expanded) => &expanded[chunk],
@@ -407,14 +409,15 @@ impl Read for Intervals<'_> {
     /// of those of `r < b − δ` and `r < a − δ`, and of the constant 1 if it goes round the end.
     fn read(&mut self, dealt: &Dealt, i: usize, _: &[Block], delta: u64, outputs: &mut [Vec<u64>]) {
         let keys = &dealt.keys;
-        let (chunk, count) = (i / CHUNK, keys.positions.len());
-        let count = CHUNK.min(count - chunk * CHUNK);
+        let (size, batch) = (keys.form.chunk(), keys.positions.len());
+        let (chunk, in_chunk) = (i / size, i % size);
+        let count = size.min(batch - chunk * size);
         let corrections = &keys.corrections[chunk];
         let constant = u64::from(keys.tree == dpf::Tree::First);
         for (table, outputs) in self.tables.iter().zip(outputs) {
             let moved = |start: u64| start.wrapping_sub(delta) & mask(dealt.shape.log_entries);
             let below = |start: u64| {
-                let key = (corrections, i % CHUNK, count);
+                let key = (corrections, in_chunk, count);
                 u64::from(dpf::below(
                     keys.form,
                     keys.tree,
