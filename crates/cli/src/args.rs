@@ -44,6 +44,9 @@ pub enum Command {
     Lookup(LookupArgs),
     /// Make the key and certificate a party shows the other
     Keygen(KeygenArgs),
+    /// Deal correlations to the two parties of a bench; `bench lut --dealer` starts it
+    #[command(hide = true)]
+    Deal(DealArgs),
     /// Measure protocols; every result is checked against plaintext
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -403,6 +406,7 @@ Examples:
   volvelle bench lut --protocol rotation --entries 256 --bits 64 --link wan --json
   volvelle bench lut --protocol splut --entries 16 --bits 8
   volvelle bench lut --protocol tree --entries 65536 --bits 16 --batch 10000
+  volvelle bench lut --protocol grotto --dealer      a third party deals: a weaker model
 Between two machines, the same bench on both:
   volvelle bench lut --protocol doubling --listen 0.0.0.0:7000 --plain-tcp
   volvelle bench lut --protocol doubling --connect server.example:7000 --plain-tcp")]
@@ -423,10 +427,23 @@ pub struct BenchLutArgs {
     /// Lookups at once
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1 << 26))]
     pub batch: u32,
+    /// Start a dealer as a third process, for the protocol that has one
+    #[arg(long)]
+    pub dealer: bool,
     #[command(flatten)]
     pub bench: BenchArgs,
     #[command(flatten)]
     pub remote: RemoteArgs,
+}
+
+/// `volvelle deal`
+#[derive(Debug, Args)]
+pub struct DealArgs {
+    /// The bench that is dealt to.
+    #[command(flatten)]
+    pub lut: BenchLutArgs,
+    #[command(flatten)]
+    pub child: ChildArgs,
 }
 
 /// Lookup protocols.
@@ -442,6 +459,8 @@ pub enum LutProtocol {
     OneRound,
     /// The baseline: 1-of-n OT of the masked table
     Splut,
+    /// Point functions from a dealer, a third party that both must trust: a weaker model; needs --dealer
+    Grotto,
 }
 
 /// Kinds of index shares.
@@ -501,6 +520,7 @@ impl LutProtocol {
             Self::Tree => "tree",
             Self::OneRound => "one-round",
             Self::Splut => "splut",
+            Self::Grotto => "grotto",
         }
     }
 }

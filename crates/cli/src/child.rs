@@ -121,7 +121,7 @@ impl Family {
         let _ = ctrlc::set_handler(move || {
             handled.interrupted.store(true, Ordering::SeqCst);
             handled.clear();
-            eprintln!("\nerror: interrupted; both processes were ended");
+            eprintln!("\nerror: interrupted; the processes it had started were ended");
             std::process::exit(130);
         });
         let (sender, receiver) = channel();

@@ -116,6 +116,9 @@ pub enum CliError {
     /// A store that another program made.
     #[error("the store is for {0} tables at one index; this command looks up in one")]
     Tables(usize),
+    /// A dealer where there is none, or none where there must be.
+    #[error("{0}")]
+    Dealer(&'static str),
     /// More threads than work.
     #[error("{lanes} threads for {items} items; use --threads {items} or fewer")]
     Lanes {

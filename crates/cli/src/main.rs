@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::Preprocess(args) => preprocess::run(&args),
         Command::Lookup(args) => lookup::run(&args),
         Command::Keygen(args) => keygen::run(&args),
+        Command::Deal(args) => bench::dealer::deal(&args),
         Command::Bench(BenchCommand::Ot(args)) => bench::ot::run(&args),
         Command::Bench(BenchCommand::Lut(args)) => bench::lut::run(&args),
         Command::Bench(BenchCommand::Compare(args)) => bench::compare::run(&args),

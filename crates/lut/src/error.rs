@@ -146,6 +146,46 @@ pub enum LutError {
         /// The place.
         got: u64,
     },
+    /// An index shared in another way than a protocol takes.
+    #[error("the index must be {expected}, got an {got} one")]
+    IndexKind {
+        /// What it takes.
+        expected: crate::Index,
+        /// Given.
+        got: crate::Index,
+    },
+    /// Steps of a table that do not begin at 0 and rise within it.
+    #[error(
+        "steps must start at 0 and rise below the number of entries; step {position} starts at {got}"
+    )]
+    Step {
+        /// Which step.
+        position: usize,
+        /// Where it starts.
+        got: u64,
+    },
+    /// A table too large for a protocol.
+    #[error("{protocol} takes tables of 2^k entries with k in 1..={max}, got k = {got}")]
+    TableTooLarge {
+        /// The protocol.
+        protocol: &'static str,
+        /// The largest `k` that it takes.
+        max: u32,
+        /// The `k` that was asked for.
+        got: u32,
+    },
+    /// A batch that needs more memory than a protocol is given.
+    #[error(
+        "the batch needs {got} bytes of {what}, at most {limit} are allowed: prepare it in parts"
+    )]
+    TooMuchMemory {
+        /// What is to be kept.
+        what: &'static str,
+        /// Bytes allowed.
+        limit: u64,
+        /// Bytes that the batch would take.
+        got: u64,
+    },
     /// An unknown protocol name.
     #[error(
         "unknown lookup protocol `{got}`, expected one of rotation, doubling, tree, one-round, splut"

@@ -14,11 +14,14 @@
 //! | `boolean`, `bits` | XOR-shared outputs, words or bits | 1 | `2k` |
 //! | [`Store`] | keeps lookups on disk until they are used | 1 a connection | |
 //! | [`OneRound`] | additive shares, by a tree with an arithmetic correction | 1 | `2k` |
-//! | [`SpLut`] | the baseline, without one-hot correlations | 2 | `k + n·l` |
 //! | [`FlutePlus`] | XOR-shared outputs, by products of random bits | `k − 1`, 1 | `2(n − k − 1)`, `2k` |
-//! | [`Flute`] | the boolean baseline, `l·n²` computing online | `⌈log k⌉`, 1 | `4(n − k − 1)`, `2k` |
 //! | [`Permute`] | a secret permutation of a shared vector | 2, 1 | `128·n(k − 1) + n·k` or `S(l + 1)`, `n(l + k)` |
 //! | [`Rotate`] | a secret rotation of a shared vector | 1, 1 | `128(k − 1)`, `n·l + k` |
+//! | [`SpLut`] | a baseline: 1-of-n OT of the masked table | 2 | `k + n·l` |
+//! | [`Flute`] | the boolean baseline, `l·n²` computing online | `⌈log k⌉`, 1 | `4(n − k − 1)`, `2k` |
+//! | [`OpLut`], [`Ottt`] | baselines: shared tables, moved by a secret offset | 1 | `2k`; `n·l·k` and such before |
+//! | [`GarbledLut`] | a baseline: the table as a garbled gate | 2 | `129k`; `n·l` and more before |
+//! | [`Dealt`], [`dealer`] | a baseline that needs a trusted third party (Grotto) | 1 | `2k`; about `129k` to each party before |
 //!
 //! (`n = 2^k` entries; rounds are for a whole batch, bits for a lookup, OT generation excluded; where there
 //! are two, in preprocessing and online.)
@@ -56,10 +59,15 @@ mod error;
 mod exchange;
 mod flute;
 mod flute_plus;
+mod garbled;
+mod grotto;
 mod lookups;
 mod oblivious;
+mod one_of_n;
 mod one_round;
 mod onehot;
+mod oplut;
+mod ottt;
 mod permute;
 mod rotate;
 mod rotation;
@@ -71,15 +79,21 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod truth_tables;
 
 pub use error::LutError;
 pub use flute::Flute;
 pub use flute_plus::FlutePlus;
+pub use garbled::{GarbledLut, Garbling};
+pub use grotto::{Dealt, dealer};
 pub use lookups::Lookups;
 pub use one_round::OneRound;
+pub use oplut::{OpLut, Setup};
+pub use ottt::Ottt;
 pub use permute::{Permute, PermuteMethod, PermuteShape};
 pub use rotate::{MAX_LOG_ROTATED, Rotate, RotateShape, Shift};
-pub use shape::{Generator, Index, MAX_LOG_ENTRIES, Output, Protocol, Shape};
+pub use shape::{Generator, Index, MAX_LOG_ENTRIES, Output, Protocol, Shape, Sharing};
 pub use splut::SpLut;
 pub use store::{Store, StoreError, StoreKey};
-pub use table::{BitTable, Table};
+pub use table::{BitTable, StepTable, Table};
+pub use truth_tables::KnownTables;

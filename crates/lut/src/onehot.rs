@@ -98,6 +98,11 @@ impl OneHots {
         }
     }
 
+    /// This party's shares of the positions.
+    pub fn positions(&self) -> &[u32] {
+        &self.positions
+    }
+
     /// All rows as one slice, if they are kept as rows.
     pub fn words(&self) -> Option<&[u64]> {
         match &self.rows {

@@ -173,6 +173,37 @@ impl FromStr for Protocol {
     }
 }
 
+/// How the shares of an output join, for the protocols where that is all there is to say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sharing {
+    /// Additively, modulo `2^l` for entries of `l` bits.
+    Additive,
+    /// By XOR.
+    Xor,
+}
+
+impl Sharing {
+    /// What two shares stand for; bits above a word's are garbage.
+    #[inline]
+    #[must_use]
+    pub const fn add(self, a: u64, b: u64) -> u64 {
+        match self {
+            Self::Additive => a.wrapping_add(b),
+            Self::Xor => a ^ b,
+        }
+    }
+
+    /// The share that joins with `b` to `a`; bits above a word's are garbage.
+    #[inline]
+    #[must_use]
+    pub const fn sub(self, a: u64, b: u64) -> u64 {
+        match self {
+            Self::Additive => a.wrapping_sub(b),
+            Self::Xor => a ^ b,
+        }
+    }
+}
+
 /// How the outputs are shared, which decides what must be prepared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Output {

@@ -307,7 +307,7 @@ struct Fixing<'a> {
 }
 
 /// A party's share of `β`: bit 1 of `|e_C|`, bit 1 of `−|e_S|`.
-fn share(role: Role, ones: u8) -> u8 {
+pub(crate) fn share(role: Role, ones: u8) -> u8 {
     let ones = match role {
         Role::Client => ones,
         Role::Server => ones.wrapping_neg(),

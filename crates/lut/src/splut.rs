@@ -16,11 +16,7 @@
 //! Rounds: 2 online, 0 in preprocessing. Bits: `k + n·Σl` online. Computing: `n` hashes for `S`,
 //! one for `C`.
 //!
-//! Security (semi-honest): `c` hides `i_C`. Every key but `key_c` differs from it by the sum of a
-//! non-empty set of blocks `Δ_t = p_(t,0) ⊕ p_(t,1)` that are uniform and unknown to `C`, so the
-//! tweakable correlation-robust hash (random-permutation model, every key with its own tweak) makes
-//! pads of them. That costs one hash an entry where a PRF call for each `t` and `v` would be `k/2`
-//! of them.
+//! Security (semi-honest): `c` hides `i_C`; for the keys see [`crate::one_of_n`].
 //!
 //! What is kept between the phases is `k + 1` blocks a lookup for `S` (the key of 0 and the `Δ_t`)
 //! and one for `C`. The `n` pads are hashed online, frame by frame: kept, they would be as large as
@@ -36,9 +32,10 @@ use volvelle_prim::{Block, Prg, mask, pack, select};
 use zeroize::Zeroizing;
 
 use crate::exchange::{ONLINE_CHUNK, ranges};
+use crate::one_of_n::{self, tweak};
 use crate::shape::check_batch;
 use crate::table::check_sizes;
-use crate::{Index, LutError, Protocol, Table};
+use crate::{Index, LutError, Protocol, Sharing, Table};
 
 const CORRECTION: Label = Label::new("lut/splut-correction");
 const MASKED: Label = Label::new("lut/splut-tables");
@@ -56,7 +53,7 @@ pub struct SpLut {
     /// for the client `key_c`.
     keys: Zeroizing<Vec<Block>>,
     /// The client's random choices `c`.
-    choices: Zeroizing<Vec<u16>>,
+    choices: Zeroizing<Vec<u32>>,
     batch: usize,
     prg: Prg,
 }
@@ -97,9 +94,13 @@ impl SpLut {
             prg,
         };
         for lookups in ranges(batch, ONLINE_CHUNK) {
+            let keys = &mut prepared.keys[lookups.start * blocks..lookups.end * blocks];
             match ch.role() {
-                Role::Client => prepared.draw_choices(ch, ot, lookups)?,
-                Role::Server => prepared.draw_keys(ch, ot, lookups)?,
+                Role::Client => {
+                    let choices = &mut prepared.choices[lookups];
+                    one_of_n::draw_receiver(ch, ot, log_entries, choices, keys)?;
+                }
+                Role::Server => one_of_n::draw_sender(ch, ot, log_entries, keys)?,
             }
         }
         Ok(prepared)
@@ -189,50 +190,6 @@ impl SpLut {
         }
     }
 
-    fn draw_choices(
-        &mut self,
-        ch: &mut Channel,
-        ot: &mut Ot,
-        lookups: Range<usize>,
-    ) -> Result<(), LutError> {
-        let k = self.log_entries as usize;
-        let mut choices = Zeroizing::new(vec![0; lookups.len() * k]);
-        let mut pads = Zeroizing::new(vec![Block::ZERO; choices.len()]);
-        ot.recv_random(ch, 1, &mut choices, &mut pads)?;
-        let kept = self.choices[lookups.clone()]
-            .iter_mut()
-            .zip(&mut self.keys[lookups]);
-        let drawn = choices.chunks_exact(k).zip(pads.chunks_exact(k));
-        for ((choice, key), (choices, pads)) in kept.zip(drawn) {
-            *choice = choices
-                .iter()
-                .rev()
-                .fold(0, |c, &bit| c << 1 | u16::from(bit));
-            *key = pads.iter().fold(Block::ZERO, |key, &pad| key ^ pad);
-        }
-        Ok(())
-    }
-
-    fn draw_keys(
-        &mut self,
-        ch: &mut Channel,
-        ot: &mut Ot,
-        lookups: Range<usize>,
-    ) -> Result<(), LutError> {
-        let k = self.log_entries as usize;
-        let mut zero = Zeroizing::new(vec![Block::ZERO; lookups.len() * k]);
-        let mut one = zero.clone();
-        ot.send_random(ch, 1, &mut zero, &mut one)?;
-        let kept = self.keys[lookups.start * (k + 1)..].chunks_exact_mut(k + 1);
-        for ((kept, zero), one) in kept.zip(zero.chunks_exact(k)).zip(one.chunks_exact(k)) {
-            kept[0] = zero.iter().fold(Block::ZERO, |key, &pad| key ^ pad);
-            for ((delta, &zero), &one) in kept[1..].iter_mut().zip(zero).zip(one) {
-                *delta = zero ^ one;
-            }
-        }
-        Ok(())
-    }
-
     /// Client: one entry of every table.
     fn receive(
         self,
@@ -293,7 +250,7 @@ impl SpLut {
         sharing: Sharing,
     ) -> Result<Vec<Vec<u64>>, LutError> {
         let (k, n) = (self.log_entries, 1usize << self.log_entries);
-        let corrections = receive_corrections(ch, k, self.batch)?;
+        let corrections = receive_corrections(ch, CORRECTION, k, self.batch)?;
         let outputs: Vec<Vec<u64>> = tables
             .iter()
             .map(|table| {
@@ -315,7 +272,8 @@ impl SpLut {
                 for (slot, i) in lookups.clone().enumerate() {
                     let masked = &mut masked[slot * n..][..n];
                     move_entries(kind, table.entries(), index[i], masked, &mut scratch);
-                    sharing.subtract(outputs[t][i], masked);
+                    let share = outputs[t][i];
+                    masked.iter_mut().for_each(|e| *e = sharing.sub(*e, share));
                     let pads = pads[slot * n * width..].chunks_exact(width);
                     masked
                         .iter_mut()
@@ -343,42 +301,11 @@ impl SpLut {
         let seeds = self.keys[lookups.start * (k as usize + 1)..].chunks_exact(k as usize + 1);
         let lookup_keys = keys.chunks_exact_mut(n).zip(&corrections[lookups.clone()]);
         for ((keys, &d), seeds) in lookup_keys.zip(seeds) {
-            let deltas = seeds[1..].iter().enumerate();
-            keys[0] = deltas.clone().fold(seeds[0], |key, (t, delta)| {
-                key ^ delta.keep_if((d >> t) as u8)
-            });
-            for (t, &delta) in deltas {
-                let (low, high) = keys.split_at_mut(1 << t);
-                high.iter_mut()
-                    .zip(low)
-                    .for_each(|(high, &mut low)| *high = low ^ delta);
-            }
+            one_of_n::expand(seeds, d, keys);
         }
         let first = tweak(lookups.start, 0, k);
         Tccr { first, width }.hash(keys, Block::ZERO, &mut pads[..keys.len() * width]);
     }
-}
-
-/// How outputs are shared.
-#[derive(Clone, Copy)]
-enum Sharing {
-    Additive,
-    Xor,
-}
-
-impl Sharing {
-    /// Takes the server's share off every entry; bits above a word's are garbage.
-    fn subtract(self, share: u64, entries: &mut [u64]) {
-        match self {
-            Self::Additive => entries.iter_mut().for_each(|e| *e = e.wrapping_sub(share)),
-            Self::Xor => entries.iter_mut().for_each(|e| *e ^= share),
-        }
-    }
-}
-
-/// The tweak of the pad of entry `v` of lookup `i`.
-fn tweak(i: usize, v: u64, log_entries: u32) -> u64 {
-    (i as u64) << log_entries | v
 }
 
 /// The word of a table in a pad.
@@ -396,8 +323,9 @@ fn masked_bytes(tables: &[Table], entries: usize) -> usize {
 
 /// Server: all corrections, before anything is sent, so that neither party waits for the other to
 /// read.
-fn receive_corrections(
+pub(crate) fn receive_corrections(
     ch: &mut Channel,
+    label: Label,
     log_entries: u32,
     batch: usize,
 ) -> Result<Vec<u64>, LutError> {
@@ -405,7 +333,7 @@ fn receive_corrections(
     let mut frame = Vec::new();
     for lookups in ranges(batch, ONLINE_CHUNK) {
         frame.resize(pack::packed_len(lookups.len(), log_entries), 0);
-        ch.recv(CORRECTION, &mut frame)?;
+        ch.recv(label, &mut frame)?;
         pack::unpack_into(&frame, log_entries, &mut corrections[lookups]);
     }
     Ok(corrections)
@@ -421,7 +349,13 @@ fn set_one_hot(row: &mut [u64], point: u64) {
 
 /// `out_v = T_(v + i)` (or `T_(v ⊕ i)`), in time and addresses independent of the secret `i`: one
 /// masked step a bit of it. `scratch` is as long as the table.
-fn move_entries(kind: Index, table: &[u64], i: u64, out: &mut [u64], scratch: &mut [u64]) {
+pub(crate) fn move_entries(
+    kind: Index,
+    table: &[u64],
+    i: u64,
+    out: &mut [u64],
+    scratch: &mut [u64],
+) {
     out.copy_from_slice(table);
     for t in 0..table.len().ilog2() {
         let step = 1 << t;

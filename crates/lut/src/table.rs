@@ -104,6 +104,72 @@ impl BitTable {
     }
 }
 
+/// A public table of `2^k` words that is constant on intervals.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepTable {
+    log_entries: u32,
+    starts: Vec<u64>,
+    values: Vec<u64>,
+}
+
+impl StepTable {
+    /// From its steps, each where it starts and its word of `bits` bits; the first starts at 0.
+    ///
+    /// # Errors
+    /// If `log_entries` or `bits` is out of range, the steps do not rise from 0 below `2^log_entries`, or a word does not
+    /// fit.
+    pub fn new(log_entries: u32, bits: u32, steps: &[(u64, u64)]) -> Result<Self, LutError> {
+        check_log_entries(log_entries)?;
+        check_bits(bits)?;
+        let mut least = 0;
+        for (position, &(got, value)) in steps.iter().enumerate() {
+            let at_start = position == 0 && got == 0;
+            if !at_start && (got < least || position == 0 || got > mask(log_entries)) {
+                return Err(LutError::Step { position, got });
+            }
+            if value & !mask(bits) != 0 {
+                return Err(LutError::EntryTooWide { position, bits });
+            }
+            least = got + 1;
+        }
+        if steps.is_empty() {
+            return Err(LutError::Entries { got: 0 });
+        }
+        let (starts, values) = steps.iter().copied().unzip();
+        Ok(Self {
+            log_entries,
+            starts,
+            values,
+        })
+    }
+
+    /// Number of entries.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a table always has entries")]
+    pub fn len(&self) -> usize {
+        1 << self.log_entries
+    }
+
+    /// Where the steps start.
+    #[must_use]
+    pub fn starts(&self) -> &[u64] {
+        &self.starts
+    }
+
+    /// The steps' words.
+    #[must_use]
+    pub fn values(&self) -> &[u64] {
+        &self.values
+    }
+
+    /// The word at an index below the number of entries.
+    #[must_use]
+    pub fn entry(&self, index: u64) -> u64 {
+        let step = self.starts.partition_point(|&start| start <= index);
+        self.values[step.saturating_sub(1)]
+    }
+}
+
 fn check_entries(entries: usize) -> Result<(), LutError> {
     let in_range = entries.is_power_of_two() && check_log_entries(entries.ilog2()).is_ok();
     if in_range {

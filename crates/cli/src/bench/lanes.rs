@@ -292,7 +292,7 @@ fn makes_ots(span: &str) -> bool {
 }
 
 /// Runs `work` on every input, one thread each.
-fn run_all<I: Send, O: Send>(
+pub fn run_all<I: Send, O: Send>(
     inputs: Vec<I>,
     work: impl Fn(I) -> Result<O, CliError> + Sync,
 ) -> Result<Vec<O>, CliError> {

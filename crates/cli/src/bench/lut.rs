@@ -57,7 +57,8 @@ impl Plan {
                     ch, ot, &shape, batch,
                 )?));
             }
-            LutProtocol::Splut => {
+            // Lookups with a dealer never come here.
+            LutProtocol::Splut | LutProtocol::Grotto => {
                 return Ok(Prepared::SpLut(SpLut::prepare(
                     ch,
                     ot,
@@ -132,6 +133,20 @@ impl Plan {
 /// # Errors
 /// If a protocol fails or a result is wrong.
 pub fn run(args: &BenchLutArgs) -> Result<(), CliError> {
+    match (args.protocol == LutProtocol::Grotto, args.dealer) {
+        (true, true) => return super::dealer::run(args),
+        (true, false) => {
+            return Err(CliError::Dealer(
+                "grotto has a third party that both must trust; start one with --dealer",
+            ));
+        }
+        (false, true) => {
+            return Err(CliError::Dealer(
+                "only grotto has a dealer; give --protocol grotto or leave out --dealer",
+            ));
+        }
+        (false, false) => {}
+    }
     super::each_engine(&args.bench, |bench| {
         run_one(&BenchLutArgs {
             bench,

@@ -1,6 +1,7 @@
 //! `volvelle bench`: what protocols cost, measured, with every result checked against plaintext.
 
 pub mod compare;
+pub mod dealer;
 mod gate;
 mod lanes;
 pub mod lut;

@@ -6,9 +6,13 @@ fn check(case: &Case, batch: usize) {
     let client = random_index(case.log_entries, batch, 1);
     let server = random_index(case.log_entries, batch, 2);
     let run = case.run(&client, &server, 9);
-    let (cost, what) = (case.cost(batch), format!("{batch} of {case:?}"));
-    check_meters(&run.meters, &cost, &what);
-    check_ots(&run.ots, &cost, &what);
+    compare(&run, &case.cost(batch), &format!("{batch} of {case:?}"));
+}
+
+/// Asserts that the meters and the OTs of a run have counted what `cost` says.
+pub(super) fn compare(run: &Run, cost: &PhasedCost, what: &str) {
+    check_meters(&run.meters, cost, what);
+    check_ots(&run.ots, cost, what);
 }
 
 /// Both parties' bits and rounds.

@@ -1,8 +1,10 @@
 //! Tests of whole lookups, both parties, over ideal OTs.
 
+mod baselines;
 mod correct;
 mod cost;
 mod flute;
+mod grotto;
 mod hostile;
 mod privacy;
 mod vectors;
