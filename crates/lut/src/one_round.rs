@@ -326,7 +326,8 @@ impl Steps for Preparing {
 
     fn take(&mut self, step: usize, lookups: Range<usize>, frame: &[u8]) {
         let (corrections, products) = frame.split_at(lookups.len() * CORRECTION);
-        self.trees.take(step + 1, lookups.clone(), corrections);
+        self.trees
+            .open_shares(step + 1, lookups.clone(), corrections);
         if !products.is_empty() {
             self.position.take(lookups, products);
         }

@@ -238,7 +238,7 @@ impl Steps for Tree {
         }
         if let Some(level) = self.level(step) {
             let (corrections, rest) = frame.split_at(lookups.len() * CORRECTION);
-            self.trees.take(level, lookups.clone(), corrections);
+            self.trees.open_shares(level, lookups.clone(), corrections);
             frame = rest;
         }
         if step < DOUBLINGS {

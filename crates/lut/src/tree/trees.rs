@@ -53,6 +53,64 @@ pub(crate) struct Trees {
     keys: Zeroizing<Vec<PerTree<Block>>>,
 }
 
+/// Room for some lookups' OTs of one level.
+struct Room {
+    products: Zeroizing<Vec<Block>>,
+    zero: Zeroizing<Vec<Block>>,
+    one: Zeroizing<Vec<Block>>,
+    bits: Zeroizing<Vec<u8>>,
+}
+
+impl Room {
+    fn new(count: usize) -> Self {
+        Self {
+            products: zeros(count),
+            zero: zeros(count),
+            one: zeros(count),
+            bits: zeros(count),
+        }
+    }
+
+    /// As sender: products with the peer's bits, and pads for bit `i` of the position if `wanted`.
+    fn send(
+        &mut self,
+        ch: &mut Channel,
+        ot: &mut Ot,
+        lookups: &Range<usize>,
+        (i, wanted, position): (u32, bool, &mut Position),
+    ) -> Result<(), LutError> {
+        let pads = if wanted { lookups.len() } else { 0 };
+        let products = &mut self.products[..lookups.len()];
+        let (zero, one) = (&mut self.zero[..pads], &mut self.one[..pads]);
+        products.fill(Block::ZERO);
+        ot.send_products(ch, products, (zero, one))?;
+        if wanted {
+            position.keep_sent(i, lookups.clone(), 0, (zero, one), 1);
+        }
+        Ok(())
+    }
+
+    /// As receiver: products with own bits, which are bit `i` of the position, and their pads if `wanted`.
+    fn receive(
+        &mut self,
+        ch: &mut Channel,
+        ot: &mut Ot,
+        lookups: &Range<usize>,
+        (i, wanted, position): (u32, bool, &mut Position),
+    ) -> Result<(), LutError> {
+        let pads = if wanted { lookups.len() } else { 0 };
+        let products = &mut self.products[..lookups.len()];
+        let (bits, pads) = (&mut self.bits[..lookups.len()], &mut self.zero[..pads]);
+        products.fill(Block::ZERO);
+        ot.recv_products(ch, bits, products, pads)?;
+        position.set_bits(i, lookups.clone(), bits);
+        if wanted {
+            position.keep_received(i, lookups.clone(), 0, pads, 1);
+        }
+        Ok(())
+    }
+}
+
 /// The groups of sixteen that hold some lookups, and how many of them each has; the first starts a group.
 fn groups(lookups: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
     let end = lookups.end;
@@ -117,35 +175,20 @@ impl Trees {
         first: u32,
         (layout, position): (Layout, &mut Position),
     ) -> Result<(), LutError> {
-        let count = DRAWN.min(self.batch);
-        let mut products = zeros(count);
-        let (mut zero, mut one) = (zeros(count), zeros(count));
-        let mut bits = zeros(count);
+        let mut room = Room::new(DRAWN.min(self.batch));
         for lookups in ranges(self.batch, DRAWN) {
-            let len = lookups.len();
             for level in 0..self.depth {
                 let i = first + level as u32;
                 let wanted = sender == Role::Client && layout.bits(i) > 0;
-                let pads = if wanted { len } else { 0 };
-                let products = &mut products[..len];
-                products.fill(Block::ZERO);
+                let position = (i, wanted, &mut *position);
                 if self.role == sender {
-                    let (zero, one) = (&mut zero[..pads], &mut one[..pads]);
-                    ot.send_products(ch, products, (zero, one))?;
-                    if wanted {
-                        position.keep_sent(i, lookups.clone(), 0, (zero, one), 1);
-                    }
+                    room.send(ch, ot, &lookups, position)?;
                 } else {
-                    let (bits, pads) = (&mut bits[..len], &mut zero[..pads]);
-                    ot.recv_products(ch, bits, products, pads)?;
-                    position.set_bits(i, lookups.clone(), bits);
-                    if wanted {
-                        position.keep_received(i, lookups.clone(), 0, pads, 1);
-                    }
+                    room.receive(ch, ot, &lookups, position)?;
                 }
                 for (group, lookups) in groups(&lookups) {
                     let key = &mut self.keys[group * self.depth + level];
-                    let products = &products[lookups.start % DRAWN..];
+                    let products = &room.products[lookups.start % DRAWN..];
                     for (key, &product) in key.iter_mut().zip(products).take(lookups.len()) {
                         *key ^= product;
                     }
@@ -172,8 +215,8 @@ impl Trees {
         }
     }
 
-    /// Opens some lookups' corrections of level `level + 1`.
-    pub fn take(&mut self, level: usize, lookups: Range<usize>, frame: &[u8]) {
+    /// Opens some lookups' corrections of level `level + 1` from the peer's shares.
+    pub fn open_shares(&mut self, level: usize, lookups: Range<usize>, frame: &[u8]) {
         let mut shares = frame.as_chunks::<CORRECTION>().0.iter();
         for (group, lookups) in groups(&lookups) {
             let own = &mut self.keys[group * self.depth + level];
