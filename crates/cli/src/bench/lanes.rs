@@ -46,6 +46,8 @@ pub struct Lanes {
     views: usize,
     /// What connecting and base OTs cost.
     pub setup: Setup,
+    /// The counters when the machine was warm.
+    warm: Vec<Reading>,
 }
 
 /// What one phase has cost all lanes together.
@@ -90,7 +92,18 @@ impl Lanes {
             bits: bits as f64 / views as f64,
             ms: start.elapsed().as_secs_f64() * 1e3,
         };
-        Ok(Self { ends, views, setup })
+        let warm = ends.iter().map(Reading::of).collect();
+        Ok(Self {
+            ends,
+            views,
+            setup,
+            warm,
+        })
+    }
+
+    /// What was made until now does not count for the average cost of making OTs.
+    pub fn warmed_up(&mut self) {
+        self.warm = self.read();
     }
 
     /// What each end gets if each lane gets `items[lane]`.
@@ -162,9 +175,14 @@ impl Lanes {
         );
         let us = readings
             .iter()
+            .zip(&self.warm)
             .zip(&measured.ends)
-            .map(|(end, (own, used))| {
-                let us_per_ot = average([(micros(end.extend.wall), end.made_net())].into_iter());
+            .map(|((end, warm), (own, used))| {
+                let making = (
+                    micros((end.extend - warm.extend).wall),
+                    end.made_net() - warm.made_net(),
+                );
+                let us_per_ot = average([making].into_iter());
                 micros(*own) + us_per_ot * *used as f64
             })
             .fold(0.0, f64::max);

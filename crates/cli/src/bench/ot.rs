@@ -20,6 +20,9 @@ const fn stretch_len(lanes: usize) -> usize {
     if lanes == 1 { 1 << 14 } else { 1 << 20 }
 }
 
+/// OTs a lane before time is taken; they are checked, but not among those counted.
+const WARM: usize = 1 << 20;
+
 /// OTs a lane whose arrival from a cold start is timed; they are checked, but not among those counted.
 const COLD: usize = 10_000;
 
@@ -115,18 +118,19 @@ fn run_one(args: &BenchOtArgs) -> Result<(), CliError> {
     ];
     let sizes = split(count, &args.bench)?;
     let mut lanes = Lanes::new(&args.bench, None, &parameters)?;
-    let cold = halves(args.kind, &lanes, &vec![COLD; sizes.len()]);
+    let cold = halves(args.kind, &lanes, COLD);
     let start = Instant::now();
     let (mut wrong, _) = fill_and_check(&mut lanes, Phase::Setup, &cold, 1, |_, _| COLD)?;
     let cold_ms = lanes.setup.ms + start.elapsed().as_secs_f64() * 1e3;
     let most = stretch_len(sizes.len());
-    let first: Vec<usize> = sizes.iter().map(|size| most.min(*size)).collect();
-    let kept = halves(args.kind, &lanes, &first);
+    let room = halves(args.kind, &lanes, most);
+    wrong += fill_and_check(&mut lanes, Phase::Setup, &room, WARM / most, |_, _| most)?.0;
+    lanes.warmed_up();
     let stretches = sizes.iter().max().map_or(0, |size| size.div_ceil(most));
     let (more, measured) = fill_and_check(
         &mut lanes,
         Phase::Preprocessing,
-        &kept,
+        &room,
         stretches,
         |lane, stretch| most.min(sizes[lane].saturating_sub(stretch * most)),
     )?;
@@ -140,9 +144,9 @@ fn run_one(args: &BenchOtArgs) -> Result<(), CliError> {
     case.finish(args.bench.json)
 }
 
-/// Room for each end's OTs.
-fn halves(kind: OtKind, lanes: &Lanes, sizes: &[usize]) -> Vec<RwLock<Half>> {
-    lanes.map(|end| RwLock::new(Half::new(kind, end.ot.role(), sizes[end.lane])))
+/// Room for `count` OTs at each end.
+fn halves(kind: OtKind, lanes: &Lanes, count: usize) -> Vec<RwLock<Half>> {
+    lanes.map(|end| RwLock::new(Half::new(kind, end.ot.role(), count)))
 }
 
 /// Makes OTs in `stretches`, the same room again and again; each lane's `count(lane, stretch)`. Between stretches, not timed,
