@@ -1,6 +1,6 @@
 //! Bit-sliced batches: words that hold the same bit of 64 items, so that one instruction serves 64 items.
 
-use volvelle_prim::pack;
+use volvelle_prim::{LOW_HALVES, pack};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// `columns` bits for each of `batch` items. Word `g·columns + c` holds bit c of items 64g … 64g+63, item 64g
@@ -82,15 +82,7 @@ impl Sliced {
 
 /// Transposes a 64×64 bit matrix: bit j of row i becomes bit i of row j.
 pub(crate) fn transpose64(rows: &mut [u64; 64]) {
-    const MASKS: [u64; 6] = [
-        0x5555_5555_5555_5555,
-        0x3333_3333_3333_3333,
-        0x0f0f_0f0f_0f0f_0f0f,
-        0x00ff_00ff_00ff_00ff,
-        0x0000_ffff_0000_ffff,
-        0x0000_0000_ffff_ffff,
-    ];
-    for (level, mask) in MASKS.into_iter().enumerate() {
+    for (level, mask) in LOW_HALVES.into_iter().enumerate() {
         swap_quarters(rows, 1 << level, mask);
     }
 }

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use volvelle_net::Channel;
 use volvelle_prim::fold::row_words;
-use volvelle_prim::{BitVec, mask};
+use volvelle_prim::{BitVec, LOW_HALVES, mask};
 
 use crate::boolean::{Select, open_and_select};
 use crate::onehot::OneHots;
@@ -106,15 +106,7 @@ fn rotated(word: u64, next: u64, offset: usize, n: usize) -> u64 {
 
 /// Moves bit `j` to bit `j ⊕ offset`, `offset` below 64. Both are public.
 fn permuted(word: u64, offset: usize) -> u64 {
-    const LOW: [u64; 6] = [
-        0x5555_5555_5555_5555,
-        0x3333_3333_3333_3333,
-        0x0f0f_0f0f_0f0f_0f0f,
-        0x00ff_00ff_00ff_00ff,
-        0x0000_ffff_0000_ffff,
-        0x0000_0000_ffff_ffff,
-    ];
-    let swaps = LOW.into_iter().enumerate();
+    let swaps = LOW_HALVES.into_iter().enumerate();
     let chosen = swaps.filter(|(bit, _)| offset >> bit & 1 == 1);
     chosen.fold(word, |x, (bit, low)| {
         (x >> (1 << bit) & low) | (x & low) << (1 << bit)

@@ -4,7 +4,7 @@
 //! have the rest zero. The sums fold in half `k` times (rows `i` and `i + n/2` first, so that most
 //! moves are of whole words) and never build the `n × n` matrix of rotated rows.
 
-use crate::{Backend, mask};
+use crate::{Backend, LOW_HALVES, mask};
 
 /// Words of a row of `2^k` bits.
 #[inline]
@@ -107,7 +107,7 @@ fn move_open_sized(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
             for (i, &word) in v.iter().enumerate() {
                 out[i ^ words] = word;
             }
-            for (bit, low) in LOW.into_iter().enumerate() {
+            for (bit, low) in LOW_HALVES.into_iter().enumerate() {
                 let d = 1 << bit;
                 if bits & d != 0 {
                     for out in &mut *out {
@@ -163,16 +163,6 @@ fn shift_up(v: &[u64], below: u64, bits: u32, out: &mut [u64]) {
     }
 }
 
-/// The low halves of pairs of groups of 1, 2, 4, … 32 bits.
-const LOW: [u64; 6] = [
-    0x5555_5555_5555_5555,
-    0x3333_3333_3333_3333,
-    0x0f0f_0f0f_0f0f_0f0f,
-    0x00ff_00ff_00ff_00ff,
-    0x0000_ffff_0000_ffff,
-    0x0000_0000_ffff_ffff,
-];
-
 /// A logarithmic shifter: one masked step a bit of `s`.
 fn move_by(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
     assert_eq!(
@@ -219,7 +209,7 @@ fn xor_moved(to: &mut [u64], from: &[u64], k: u32, kind: Move, bit: u32) {
     let d = 1u32 << bit;
     match kind {
         Move::Xor => {
-            let low = LOW[bit as usize];
+            let low = LOW_HALVES[bit as usize];
             for (to, from) in to.iter_mut().zip(from) {
                 *to ^= (from >> d & low) | (from & low) << d;
             }

@@ -68,3 +68,13 @@ pub const fn mask(bits: u32) -> u64 {
         (1 << bits) - 1
     }
 }
+
+/// Element `t`: the bits of a word whose number has bit `t` zero, that is the low halves of pairs of groups of `2^t` bits.
+pub const LOW_HALVES: [u64; 6] = [
+    0x5555_5555_5555_5555,
+    0x3333_3333_3333_3333,
+    0x0f0f_0f0f_0f0f_0f0f,
+    0x00ff_00ff_00ff_00ff,
+    0x0000_ffff_0000_ffff,
+    0x0000_0000_ffff_ffff,
+];

@@ -37,10 +37,10 @@ use std::ops::{Range, RangeInclusive};
 use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot, PhasedCost};
 use volvelle_prim::fold::row_words;
-use volvelle_prim::{BitVec, Block, Lines, Prg, lanes};
+use volvelle_prim::{BitVec, Block, LOW_HALVES, Lines, Prg, lanes};
 use zeroize::{Zeroize, Zeroizing};
 
-use self::tails::{append_tails, low, message_bytes, read_tails};
+use self::tails::{append_tails, message_bytes, read_tails};
 use crate::doubling::chunk;
 use crate::doubling::levels::Levels;
 use crate::exchange::{Plan, Steps, exchange, ranges};
@@ -236,7 +236,7 @@ impl Products {
         // One-hot (1 ⊕ α_0, α_0) to products (1, α_0).
         party.levels.start(role == Role::Client);
         let start = party.levels.vectors_mut(0, &(0..batch));
-        start.iter_mut().for_each(|w| *w ^= *w >> 1 & low(0));
+        start.iter_mut().for_each(|w| *w ^= *w >> 1 & LOW_HALVES[0]);
         party
     }
 
@@ -297,7 +297,7 @@ impl Products {
 fn butterfly(vectors: &mut [u64], k: u32) {
     for word in vectors.iter_mut() {
         for t in 0..k.min(6) {
-            *word ^= *word >> (1 << t) & low(t);
+            *word ^= *word >> (1 << t) & LOW_HALVES[t as usize];
         }
     }
     for t in 6..k {

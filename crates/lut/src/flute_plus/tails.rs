@@ -3,24 +3,12 @@
 //! Vectors of `2^i` bits lie side by side as [`lanes`](volvelle_prim::lanes) has them; a message holds
 //! `2^i − 1` bits of each.
 
-use volvelle_prim::pack;
+use volvelle_prim::{LOW_HALVES, pack};
 use zeroize::Zeroizing;
 
 /// Bytes of a step's message: vectors of `2^i` bits without their first.
 pub(super) fn message_bytes(i: u32, count: usize) -> usize {
     (count * ((1 << i) - 1)).div_ceil(8)
-}
-
-/// Bits `j` of a word that have bit `t` of `j` zero.
-pub(super) const fn low(t: u32) -> u64 {
-    [
-        0x5555_5555_5555_5555,
-        0x3333_3333_3333_3333,
-        0x0f0f_0f0f_0f0f_0f0f,
-        0x00ff_00ff_00ff_00ff,
-        0x0000_ffff_0000_ffff,
-        0x0000_0000_ffff_ffff,
-    ][t as usize]
 }
 
 /// Bits of a word that are not the first of a vector of `2^i` bits, `i ≤ 6`.
@@ -75,7 +63,7 @@ pub(super) fn read_tails(i: u32, frame: &[u8], len: usize, vectors: &mut Vec<u64
 fn drop_firsts(i: u32, word: u64) -> u64 {
     let mut x = (word & !firsts(i)) >> 1;
     for t in i..6 {
-        x = x & low(t) | (x & !low(t)) >> (1 << (t - i));
+        x = x & LOW_HALVES[t as usize] | (x & !LOW_HALVES[t as usize]) >> (1 << (t - i));
     }
     x
 }

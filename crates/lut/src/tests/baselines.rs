@@ -2,7 +2,6 @@
 
 use proptest::prelude::*;
 use proptest::sample::Index as Pick;
-use sha2::{Digest, Sha256};
 use volvelle_net::testing::scripted;
 
 use super::privacy::{BOUND, chi_square};
@@ -145,17 +144,7 @@ impl Known {
         let transcript = self
             .run(&random_index(k, batch, 11), &random_index(k, batch, 12), 13)
             .transcript;
-        let mut hash = Sha256::new();
-        for frames in [transcript.client_frames(), transcript.server_frames()] {
-            for (label, payload) in frames {
-                hash.update(label.to_le_bytes());
-                hash.update((payload.len() as u64).to_le_bytes());
-                hash.update(payload);
-            }
-            hash.update(b"|");
-        }
-        let bytes = hash.finalize();
-        bytes.iter().take(8).map(|b| format!("{b:02x}")).collect()
+        super::wire::digest_of(&transcript)
     }
 }
 

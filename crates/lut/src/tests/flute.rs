@@ -2,7 +2,6 @@
 
 use proptest::prelude::*;
 use proptest::sample::Index as Pick;
-use sha2::{Digest, Sha256};
 use volvelle_net::testing::scripted;
 
 use super::privacy::{BOUND, chi_square};
@@ -356,21 +355,7 @@ fn wire_digests() {
             let case = Case::new(way, k, &[37, 8]);
             let index = |seed| random_index(k, 100, seed);
             let transcript = case.run(&index(11), &index(12), 13).transcript;
-            let mut hash = Sha256::new();
-            for frames in [transcript.client_frames(), transcript.server_frames()] {
-                for (label, payload) in frames {
-                    hash.update(label.to_le_bytes());
-                    hash.update((payload.len() as u64).to_le_bytes());
-                    hash.update(payload);
-                }
-                hash.update(b"|");
-            }
-            let digest: String = hash
-                .finalize()
-                .iter()
-                .take(8)
-                .map(|b| format!("{b:02x}"))
-                .collect();
+            let digest = super::wire::digest_of(&transcript);
             got.push(format!("{way:?} {k} {digest}"));
         }
     }

@@ -2,7 +2,6 @@
 
 use proptest::prelude::*;
 use proptest::sample::Index as Pick;
-use sha2::{Digest, Sha256};
 use volvelle_net::testing::scripted;
 
 use super::privacy::{BOUND, chi_square};
@@ -505,17 +504,7 @@ fn wire_digests() {
     for (log_len, len, bits) in [(3, 5, 37), (7, 64, 8)] {
         for case in kinds(log_len, len, bits) {
             let transcript = case.run(&case.inputs(20, 11), 13).transcript;
-            let mut hash = Sha256::new();
-            for frames in [transcript.client_frames(), transcript.server_frames()] {
-                for (label, payload) in frames {
-                    hash.update(label.to_le_bytes());
-                    hash.update((payload.len() as u64).to_le_bytes());
-                    hash.update(payload);
-                }
-                hash.update(b"|");
-            }
-            let digest = hash.finalize();
-            let digest: String = digest.iter().take(8).map(|b| format!("{b:02x}")).collect();
+            let digest = super::wire::digest_of(&transcript);
             got.push(format!("{case:?} {digest}"));
         }
     }

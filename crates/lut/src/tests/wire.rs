@@ -7,7 +7,11 @@ use super::*;
 fn digest(case: &Case, batch: usize) -> String {
     let client = random_index(case.log_entries, batch, 11);
     let server = random_index(case.log_entries, batch, 12);
-    let transcript = case.run(&client, &server, 13).transcript;
+    digest_of(&case.run(&client, &server, 13).transcript)
+}
+
+/// All frames of a run, in 64 bits.
+pub(super) fn digest_of(transcript: &Transcript) -> String {
     let mut hash = Sha256::new();
     for frames in [transcript.client_frames(), transcript.server_frames()] {
         for (label, payload) in frames {
