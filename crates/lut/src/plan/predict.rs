@@ -1,0 +1,150 @@
+//! Predicting what a protocol costs: exact bits and rounds, and time from a model.
+//!
+//! A phase computes (this machine's figures for the protocol, and for each OT what making one costs), sends in both
+//! directions at once, and waits. Protocols stream their batch chunk by chunk, so computing and sending overlap:
+//!
+//! ```text
+//! time = max(computing, bits of client / rate, bits of server / rate) + rounds · RTT/2
+//! ```
+//!
+//! A round in this project is one message that had to wait for another, so it costs half a round trip. OTs in a direction
+//! count for one round more: their maker talks too.
+
+use volvelle_net::Link;
+use volvelle_ot::{Cost, Figures, PhasedCost};
+
+use super::Planner;
+use super::machine::Own;
+use crate::{Demand, Protocol};
+
+/// What a phase is expected to cost a lookup.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Predicted {
+    /// Bits both parties send, with those of making the OTs, in the long run.
+    pub bits: f64,
+    /// Microseconds.
+    pub us: f64,
+    /// Rounds, for the whole batch; making OTs may add one or two.
+    pub rounds: u64,
+}
+
+impl Predicted {
+    fn then(self, next: Self) -> Self {
+        Self {
+            bits: self.bits + next.bits,
+            us: self.us + next.us,
+            rounds: self.rounds + next.rounds,
+        }
+    }
+}
+
+/// What a protocol is expected to cost for a demand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// Exact, for the whole batch; OTs counted, not their bits.
+    pub cost: PhasedCost,
+    /// Before inputs are known.
+    pub prep: Predicted,
+    /// After.
+    pub online: Predicted,
+    /// Both.
+    pub total: Predicted,
+}
+
+/// What a phase's time is made of, in nanoseconds for the whole batch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parts {
+    computing: f64,
+    sending: f64,
+    waiting: f64,
+}
+
+impl Parts {
+    fn ns(self) -> f64 {
+        self.computing.max(self.sending) + self.waiting
+    }
+}
+
+impl Planner {
+    /// What a protocol is expected to cost, `None` if it does not take the demand.
+    #[must_use]
+    pub fn predict(&self, protocol: Protocol, demand: &Demand) -> Option<Prediction> {
+        let cost = protocol.cost(demand)?;
+        let [prep, online] = self.machine.own(protocol, demand);
+        let prep = self.phase(&cost.prep, prep, demand);
+        let online = self.phase(&cost.online, online, demand);
+        Some(Prediction {
+            protocol,
+            cost,
+            prep,
+            online,
+            total: prep.then(online),
+        })
+    }
+
+    fn phase(&self, cost: &Cost, own: Own, demand: &Demand) -> Predicted {
+        let ot = self.engine.figures();
+        let batch = demand.batch() as f64;
+        let ot_bits = (ot.sender_bits + ot.receiver_bits) * cost.cots() as f64;
+        Predicted {
+            bits: (cost.bits() as f64 + ot_bits) / batch,
+            us: self.parts(cost, own, demand).ns() / batch / 1e3,
+            rounds: cost.rounds,
+        }
+    }
+
+    fn parts(&self, cost: &Cost, own: Own, demand: &Demand) -> Parts {
+        let ot = self.engine.figures();
+        let making = self.machine.ot_speed * ot.ns * cost.cots() as f64;
+        let directions = u64::from(cost.cots_client > 0) + u64::from(cost.cots_server > 0);
+        let rtt = self.link.rtt().as_nanos() as f64;
+        Parts {
+            computing: own.fixed + own.each * demand.batch() as f64 + making,
+            sending: sending(&self.link, cost, &ot),
+            waiting: (cost.rounds + directions) as f64 * rtt / 2.0,
+        }
+    }
+
+    /// Where most of a protocol's time goes, in words.
+    pub(super) fn bottleneck(&self, way: &Prediction, demand: &Demand) -> &'static str {
+        let [prep, online] = self.machine.own(way.protocol, demand);
+        let parts = [(way.cost.prep, prep), (way.cost.online, online)]
+            .map(|(cost, own)| self.parts(&cost, own, demand));
+        let sum = |of: fn(&Parts) -> f64| parts.iter().map(of).sum::<f64>();
+        let waiting = sum(|p| p.waiting);
+        let computing = sum(|p| {
+            if p.computing >= p.sending {
+                p.ns() - p.waiting
+            } else {
+                0.0
+            }
+        });
+        let sending = sum(|p| {
+            if p.computing < p.sending {
+                p.ns() - p.waiting
+            } else {
+                0.0
+            }
+        });
+        if waiting >= computing.max(sending) {
+            "waiting for messages"
+        } else if sending >= computing {
+            "sending"
+        } else {
+            "computing"
+        }
+    }
+}
+
+/// How long the busier direction of a link is occupied, in nanoseconds.
+fn sending(link: &Link, cost: &Cost, ot: &Figures) -> f64 {
+    if link.is_loopback() {
+        return 0.0;
+    }
+    let (client, server) = (cost.cots_client as f64, cost.cots_server as f64);
+    let from_client = cost.client_bits as f64 + ot.sender_bits * client + ot.receiver_bits * server;
+    let from_server = cost.server_bits as f64 + ot.sender_bits * server + ot.receiver_bits * client;
+    from_client.max(from_server) * 1e9 / link.rate_bits_per_s() as f64
+}
