@@ -4,9 +4,12 @@ pub mod store;
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use self::store::{LookupArgs, PreprocessArgs};
+use volvelle_lut::plan::Objective;
+use volvelle_lut::{MAX_LOG_ENTRIES, Protocol};
 use volvelle_net::Link;
 use volvelle_ot::ferret::Set;
 use volvelle_ot::softspoken::Piece;
@@ -47,6 +50,8 @@ pub enum Command {
     /// Deal correlations to the two parties of a bench; `bench lut --dealer` starts it
     #[command(hide = true)]
     Deal(DealArgs),
+    /// Say which lookup protocol suits a table, a link and this machine, and what each would cost
+    Plan(PlanArgs),
     /// Measure protocols; every result is checked against plaintext
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -192,6 +197,8 @@ pub enum BenchCommand {
     Lut(BenchLutArgs),
     /// Private comparison (the millionaires' problem)
     Compare(BenchCompareArgs),
+    /// The lookup tables of the ROTL paper again, its figures beside ours
+    Paper(BenchPaperArgs),
 }
 
 /// Where both parties of a bench run and how they are connected.
@@ -206,9 +213,13 @@ pub struct BenchArgs {
     #[arg(long, value_enum, default_value_t = Transport::Memory)]
     pub transport: Transport,
     /// What makes the oblivious transfers: silent OT from LPN (larger secrets send less, need more
-    /// cache), or the SoftSpoken extension (more bits a piece send less, compute more)
-    #[arg(long, value_enum, default_value_t = OtEngine::Ferret)]
+    /// cache), or the SoftSpoken extension (more bits a piece send less, compute more); auto chooses by link
+    /// and demand
+    #[arg(long, value_enum, default_value_t = OtEngine::Auto)]
     pub engine: OtEngine,
+    /// What `auto` has come to.
+    #[arg(skip)]
+    pub planned: Option<Engine>,
     /// The public-key OTs that all others grow from
     #[arg(long, value_enum, default_value_t = OtBase::Ristretto)]
     pub base: OtBase,
@@ -232,20 +243,41 @@ impl BenchArgs {
 
     /// The oblivious transfers asked for.
     pub fn ot_config(&self) -> OtConfig {
-        OtConfig::new(self.engine.engine())
+        let engine = self.engine().unwrap_or(OtConfig::default().engine);
+        OtConfig::new(engine)
             .with_base(match self.base {
                 OtBase::Ristretto => BaseOt::Ristretto,
                 OtBase::MlKem => BaseOt::MlKem,
             })
-            .with_security(match self.security {
-                OtSecurity::SemiHonest => Security::SemiHonest,
-                OtSecurity::Malicious => Security::Malicious,
-            })
+            .with_security(self.security())
+    }
+
+    /// The engine, once it is known.
+    pub fn engine(&self) -> Option<Engine> {
+        self.engine.engine().or(self.planned)
+    }
+
+    /// The same with what `auto` has come to.
+    pub fn with_engine(&self, engine: Engine) -> Self {
+        Self {
+            planned: Some(engine),
+            ..self.clone()
+        }
+    }
+
+    /// What the peer may do.
+    pub fn security(&self) -> Security {
+        match self.security {
+            OtSecurity::SemiHonest => Security::SemiHonest,
+            OtSecurity::Malicious => Security::Malicious,
+        }
     }
 
     /// What names the oblivious transfers among a case's parameters.
     pub fn ot_name(&self) -> String {
-        let mut name = self.engine.engine().to_string();
+        let mut name = self
+            .engine()
+            .map_or_else(|| "auto".to_owned(), |engine| engine.to_string());
         if self.base == OtBase::MlKem {
             name += ", ml-kem";
         }
@@ -345,6 +377,8 @@ pub enum OtKind {
 /// Makers of OTs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OtEngine {
+    /// What suits link and demand, in a session that goes on
+    Auto,
     /// Silent OT with the usual parameters
     Ferret,
     /// LPN secret of 2^16
@@ -378,10 +412,11 @@ pub enum OtEngine {
 }
 
 impl OtEngine {
-    /// As the library has it.
-    fn engine(self) -> Engine {
+    /// As the library has it; none for `auto`.
+    fn engine(self) -> Option<Engine> {
         let dual = |code, size| Engine::Dual(dual::Set { code, size });
-        match self {
+        Some(match self {
+            Self::Auto => return None,
             // `All` is taken apart before it gets here.
             Self::Ferret | Self::All => OtConfig::default().engine,
             Self::FerretK16 => Engine::Ferret(Set::K16),
@@ -394,7 +429,7 @@ impl OtEngine {
             Self::DualEc20 => dual(dual::Code::ExpandConvolute, dual::Size::N20),
             Self::DualEc23 => dual(dual::Code::ExpandConvolute, dual::Size::N23),
             Self::DualQc20 => dual(dual::Code::QuasiCyclic, dual::Size::N20),
-        }
+        })
     }
 }
 
@@ -402,7 +437,7 @@ impl OtEngine {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
-  volvelle bench lut --protocol doubling --entries 256 --bits 64 --batch 100000
+  volvelle bench lut --entries 256 --bits 64 --batch 100000
   volvelle bench lut --protocol rotation --entries 256 --bits 64 --link wan --json
   volvelle bench lut --protocol splut --entries 16 --bits 8
   volvelle bench lut --protocol tree --entries 65536 --bits 16 --batch 10000
@@ -411,10 +446,13 @@ Between two machines, the same bench on both:
   volvelle bench lut --protocol doubling --listen 0.0.0.0:7000 --plain-tcp
   volvelle bench lut --protocol doubling --connect server.example:7000 --plain-tcp")]
 pub struct BenchLutArgs {
-    /// The protocol
-    #[arg(long, value_enum)]
-    pub protocol: LutProtocol,
-    /// Entries of the table, a power of two: 2..4096, with `tree` 256..1048576, with `one-round` 2..65536
+    /// The protocol; auto: the client plans, see `volvelle plan`
+    #[arg(long, value_name = "PROTOCOL", default_value = "auto", value_parser = protocols())]
+    pub protocol: ProtocolChoice,
+    /// What auto is to minimise
+    #[arg(long, value_name = "OBJECTIVE", default_value = "balanced", value_parser = objectives())]
+    pub objective: Objective,
+    /// Entries of the table, a power of two; most protocols take 2..4096, `tree` 256..1048576, `one-round` 2..65536
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = entries)]
     pub entries: u32,
     /// Bits of an entry, 1..64; with 1, and with a boolean index, the output is XOR-shared
@@ -446,21 +484,164 @@ pub struct DealArgs {
     pub child: ChildArgs,
 }
 
-/// Lookup protocols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LutProtocol {
-    /// One-hot correlations by secret-shared rotation (ROTL)
-    Rotation,
-    /// One-hot correlations by doubling
-    Doubling,
-    /// One-hot correlations by a tree, for large tables
-    Tree,
-    /// One round online, additive outputs only
-    OneRound,
-    /// The baseline: 1-of-n OT of the masked table
-    Splut,
-    /// Point functions from a dealer, a third party that both must trust: a weaker model; needs --dealer
+/// A protocol by name, or whichever suits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProtocolChoice {
+    /// Left to the planner.
+    Auto,
+    /// This one.
+    Named(Protocol),
+    /// Point functions from a dealer, a third party that both must trust: a weaker model; needs `--dealer`.
     Grotto,
+}
+
+impl ProtocolChoice {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Named(protocol) => protocol.name(),
+            Self::Grotto => GROTTO,
+        }
+    }
+}
+
+const GROTTO: &str = "grotto";
+
+/// Every protocol the library has, `auto`, and the one with a dealer.
+fn protocols() -> impl TypedValueParser<Value = ProtocolChoice> {
+    let names = ["auto", GROTTO]
+        .into_iter()
+        .chain(Protocol::ALL.map(Protocol::name));
+    PossibleValuesParser::new(names).map(|name| {
+        if name == GROTTO {
+            return ProtocolChoice::Grotto;
+        }
+        name.parse()
+            .map_or(ProtocolChoice::Auto, ProtocolChoice::Named)
+    })
+}
+
+fn objectives() -> impl TypedValueParser<Value = Objective> {
+    PossibleValuesParser::new(Objective::ALL.map(Objective::name))
+        .map(|name| name.parse().unwrap_or_default())
+}
+
+/// `volvelle plan`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  volvelle plan --entries 256 --bits 64 --batch 100000 --link wan
+  volvelle plan --entries 1000 --bits 16 --objective total --json      padded to 1024 entries
+  volvelle plan --table 256x64:100000 --table 65536x16:1000 --link lan
+  volvelle plan --table 256x64,64:5000      two tables read at one index")]
+pub struct PlanArgs {
+    /// Entries of the table; padded to a power of two
+    #[arg(long, value_name = "N", default_value_t = 256, conflicts_with = "table", value_parser = clap::value_parser!(u32).range(2..=1 << MAX_LOG_ENTRIES))]
+    pub entries: u32,
+    /// Bits of an entry, 1..64
+    #[arg(long, value_name = "L", default_value_t = 64, conflicts_with = "table", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub bits: u32,
+    /// Lookups at once
+    #[arg(long, value_name = "N", default_value_t = 100_000, conflicts_with = "table", value_parser = clap::value_parser!(u32).range(1..=1 << 26))]
+    pub batch: u32,
+    /// Several at once: N entries of L bits (or of L bits in one table, M in another, read at one index), looked up BATCH
+    /// times
+    #[arg(long, value_name = "NxL[,M…]:BATCH")]
+    pub table: Vec<TableSpec>,
+    /// How indices are shared: additive modulo N, or XOR
+    #[arg(long, value_enum, default_value_t = IndexKind::Arithmetic)]
+    pub index: IndexKind,
+    /// How outputs are shared: as the index, unless said
+    #[arg(long, value_enum)]
+    pub output: Option<OutputKind>,
+    #[arg(long, value_name = "LINK", default_value = "loopback", help = LINK_HELP)]
+    pub link: Link,
+    /// What to minimise
+    #[arg(long, value_name = "OBJECTIVE", default_value = "balanced", value_parser = objectives())]
+    pub objective: Objective,
+    /// What makes the oblivious transfers; auto chooses by link and demand
+    #[arg(long, value_enum, default_value_t = OtEngine::Auto)]
+    pub engine: OtEngine,
+    /// Time this machine again instead of using what is kept from last time
+    #[arg(long)]
+    pub calibrate: bool,
+    /// One line of JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl OtEngine {
+    /// The engine named, if one is.
+    pub fn named(self) -> Option<Engine> {
+        self.engine()
+    }
+}
+
+/// Kinds of output shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OutputKind {
+    /// Additive modulo 2^L
+    Additive,
+    /// XOR
+    Xor,
+}
+
+/// Tables looked up at one index, and how often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableSpec {
+    /// Entries, as given.
+    pub entries: u32,
+    /// Bits of each table.
+    pub bits: Vec<u32>,
+    /// Lookups.
+    pub batch: u32,
+}
+
+impl std::str::FromStr for TableSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` should be like 256x64:100000");
+        let (shape, batch) = text.split_once(':').ok_or_else(wrong)?;
+        let (entries, bits) = shape.split_once('x').ok_or_else(wrong)?;
+        let number = |text: &str, max: u32, what: &str| match text.trim().parse::<u32>() {
+            Ok(n) if (1..=max).contains(&n) => Ok(n),
+            _ => Err(format!("{what} must be 1 to {max}, got `{text}`")),
+        };
+        let entries = number(entries, 1 << MAX_LOG_ENTRIES, "entries")?;
+        let bits = bits
+            .split(',')
+            .map(|bits| number(bits, 64, "bits of an entry"))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            entries: entries.max(2),
+            bits,
+            batch: number(batch, 1 << 26, "the batch")?,
+        })
+    }
+}
+
+/// `volvelle bench paper`
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Examples:
+  volvelle bench paper --quick               under two minutes on 2 cores
+  volvelle bench paper --out report          everything, at the paper's batch of 100 000
+Writes paper.md, paper.html (with plots) and paper.json to the folder, and the tables to standard output.")]
+pub struct BenchPaperArgs {
+    /// Fewer cases and smaller batches
+    #[arg(long)]
+    pub quick: bool,
+    /// Next to nothing: for tests of this program
+    #[arg(long, hide = true, conflicts_with = "quick")]
+    pub smoke: bool,
+    /// Folder to write the report to; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// One line of JSON a case instead of Markdown
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Kinds of index shares.
@@ -506,22 +687,11 @@ pub enum CompareVariant {
 
 fn entries(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
-        Ok(n) if n.is_power_of_two() && (2..=1 << 20).contains(&n) => Ok(n),
-        _ => Err("expected a power of two from 2 to 1048576".to_owned()),
-    }
-}
-
-impl LutProtocol {
-    /// As on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rotation => "rotation",
-            Self::Doubling => "doubling",
-            Self::Tree => "tree",
-            Self::OneRound => "one-round",
-            Self::Splut => "splut",
-            Self::Grotto => "grotto",
-        }
+        Ok(n) if n.is_power_of_two() && (2..=1 << MAX_LOG_ENTRIES).contains(&n) => Ok(n),
+        _ => Err(format!(
+            "expected a power of two from 2 to {}",
+            1u32 << MAX_LOG_ENTRIES
+        )),
     }
 }
 
