@@ -5,7 +5,8 @@ use volvelle_lut::plan::{Machine, Plan, Planner, Plans, Predicted, Prediction};
 use volvelle_lut::{Demand, Index, Protocol};
 use volvelle_ot::Horizon;
 
-use crate::args::{IndexKind, OutputKind, PlanArgs, TableSpec};
+use crate::args::IndexKind;
+use crate::args::plan::{OutputKind, PlanArgs, TableSpec};
 use crate::error::CliError;
 use crate::report::print;
 
@@ -35,7 +36,7 @@ pub fn run(args: &PlanArgs) -> Result<(), CliError> {
     };
     let stamp = machine.stamp().to_owned();
     let planner = Planner::new(machine, args.link).objective(args.objective);
-    let plans = match args.engine.named() {
+    let plans = match args.engine.engine() {
         Some(engine) => planner.engine(engine).plan_each(&demands)?,
         None => planner.plan_all(&demands, Horizon::Session)?,
     };

@@ -9,7 +9,8 @@ use volvelle_lut::{Demand, LutError, Protocol};
 use volvelle_net::{Channel, Label};
 use volvelle_ot::{Cost, Engine, Horizon, OtConfig, OtDemand};
 
-use crate::args::{BenchArgs, ProtocolChoice};
+use crate::args::BenchArgs;
+use crate::args::plan::ProtocolChoice;
 use crate::error::CliError;
 
 const CHOICE: Label = Label::new("bench/choice");

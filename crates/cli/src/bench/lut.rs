@@ -7,7 +7,8 @@ use volvelle_prim::{Block, Prg, mask};
 use super::Case;
 use super::choice;
 use super::lanes::{End, Lanes, Wires, split};
-use crate::args::{BenchArgs, BenchLutArgs, IndexKind, ProtocolChoice};
+use crate::args::plan::ProtocolChoice;
+use crate::args::{BenchArgs, BenchLutArgs, IndexKind};
 use crate::error::CliError;
 use crate::report::PerItem;
 

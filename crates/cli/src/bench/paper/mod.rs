@@ -15,7 +15,7 @@ use std::time::Instant;
 use volvelle_lut::plan::Machine;
 
 use self::measure::{Case, Effort, Measurements};
-use crate::args::BenchPaperArgs;
+use crate::args::plan::BenchPaperArgs;
 use crate::error::CliError;
 use crate::report::print;
 
