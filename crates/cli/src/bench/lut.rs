@@ -140,11 +140,13 @@ fn demand(args: &BenchLutArgs) -> Result<Demand, CliError> {
     };
     // This one has additive outputs only.
     let additive = args.protocol == ProtocolChoice::Named(Protocol::OneRound);
-    Ok(if !additive && (index == Index::Boolean || args.bits == 1) {
-        Demand::xor(k, index, &words, batch)?
-    } else {
-        Demand::additive(k, index, &words, batch)?
-    })
+    Ok(
+        if !additive && (index == Index::Boolean || args.bits == 1) {
+            Demand::xor(k, index, &words, batch)?
+        } else {
+            Demand::additive(k, index, &words, batch)?
+        },
+    )
 }
 
 fn run_one(args: &BenchLutArgs) -> Result<(), CliError> {

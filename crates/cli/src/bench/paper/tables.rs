@@ -28,7 +28,7 @@ impl Published {
             Self::SpLut => "splut",
             Self::Rotl => "rotation",
             Self::Flute => "flute",
-            Self::FlutePlus => "flute-plus",
+            Self::FlutePlus => "flute+",
         };
         name.parse().ok()
     }
