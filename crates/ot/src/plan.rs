@@ -41,7 +41,8 @@ pub struct Figures {
     pub sender_bits: f64,
     /// Bits sent per OT by the OT receiver.
     pub receiver_bits: f64,
-    /// Nanoseconds to make an OT, both parties at work, on the machine described above; hashing it is the caller's.
+    /// Nanoseconds to make an OT, both parties at work, in the midst of other work, on the machine described above; hashing it is the
+    /// caller's.
     pub ns: f64,
     /// Bits that each party sends to set up, with base OTs on Ristretto.
     pub setup_bits: u64,
@@ -109,21 +110,21 @@ impl Engine {
     /// Nanoseconds an OT handed out, milliseconds of set-up, milliseconds until a direction's first OTs.
     const fn times(self) -> (f64, f64, f64) {
         match self {
-            Self::Ferret(Set::K16) => (7.0, 28.0, 0.5),
-            Self::Ferret(Set::K17) => (5.5, 45.0, 0.2),
-            Self::Ferret(Set::K18) => (8.5, 40.0, 2.0),
-            Self::Ferret(Set::K19) => (10.5, 45.0, 2.0),
-            Self::SoftSpoken(Piece::One) => (3.2, 17.0, 0.2),
-            Self::SoftSpoken(Piece::Two) => (3.2, 17.0, 0.2),
-            Self::SoftSpoken(Piece::Four) => (4.6, 14.0, 0.2),
+            Self::Ferret(Set::K16) => (9.0, 28.0, 0.5),
+            Self::Ferret(Set::K17) => (7.5, 45.0, 0.2),
+            Self::Ferret(Set::K18) => (10.0, 40.0, 2.0),
+            Self::Ferret(Set::K19) => (14.0, 45.0, 2.0),
+            Self::SoftSpoken(Piece::One) => (5.0, 17.0, 0.2),
+            Self::SoftSpoken(Piece::Two) => (5.0, 17.0, 0.2),
+            Self::SoftSpoken(Piece::Four) => (8.0, 14.0, 0.2),
             Self::SoftSpoken(Piece::Eight) => (55.0, 22.0, 1.0),
             Self::Dual(set) => {
                 let (ns, lump_per_million) = match set.code {
-                    dual::Code::ExpandConvolute => (14.5, 16.0),
+                    dual::Code::ExpandConvolute => (25.0, 16.0),
                     dual::Code::QuasiCyclic => (120.0, 100.0),
                 };
                 let ns = if set.size.log_rows() > 20 {
-                    2.1 * ns
+                    1.6 * ns
                 } else {
                     ns
                 };

@@ -1,10 +1,12 @@
 //! Predicting what a protocol costs: exact bits and rounds, and time from a model.
 //!
 //! A phase computes (this machine's figures for the protocol, and for each OT what making one costs), sends in both
-//! directions at once, and waits. Protocols stream their batch chunk by chunk, so computing and sending overlap:
+//! directions at once, and waits. Protocols stream their batch chunk by chunk, so computing and sending overlap, though not
+//! altogether: a chunk leaves when it is computed.
 //!
 //! ```text
-//! time = max(computing, bits of client / rate, bits of server / rate) + rounds · RTT/2
+//! sending = max(bits of client, bits of server) / rate
+//! time    = max(computing, sending) + min(computing, sending)/2 + rounds · (RTT/2 + what waking up takes)
 //! ```
 //!
 //! A round in this project is one message that had to wait for another, so it costs half a round trip. OTs in a direction
@@ -61,9 +63,12 @@ struct Parts {
     waiting: f64,
 }
 
+/// From a message's arrival on a link to its reader at work, in nanoseconds: timers and two threads.
+const WAKING_NS: f64 = 1e5;
+
 impl Parts {
     fn ns(self) -> f64 {
-        self.computing.max(self.sending) + self.waiting
+        self.computing.max(self.sending) + self.computing.min(self.sending) / 2.0 + self.waiting
     }
 }
 
@@ -99,11 +104,16 @@ impl Planner {
         let ot = self.engine.figures();
         let making = self.machine.ot_speed * ot.ns * cost.cots() as f64;
         let directions = u64::from(cost.cots_client > 0) + u64::from(cost.cots_server > 0);
-        let rtt = self.link.rtt().as_nanos() as f64;
+        // In memory, threads that wake each other are in a batch's fixed time.
+        let latency = if self.link.is_loopback() {
+            0.0
+        } else {
+            self.link.rtt().as_nanos() as f64 / 2.0 + WAKING_NS
+        };
         Parts {
             computing: own.fixed + own.each * demand.batch() as f64 + making,
             sending: sending(&self.link, cost, &ot),
-            waiting: (cost.rounds + directions) as f64 * rtt / 2.0,
+            waiting: (cost.rounds + directions) as f64 * latency,
         }
     }
 
