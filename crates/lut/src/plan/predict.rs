@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A round in this project is one message that had to wait for another, so it costs half a round trip. OTs in a direction
-//! count for one round more: their maker talks too.
+//! count for one round more, as their maker talks too, unless that party alone makes OTs and goes on talking.
 
 use volvelle_net::Link;
 use volvelle_ot::{Cost, Figures, PhasedCost};
@@ -104,6 +104,12 @@ impl Planner {
         let ot = self.engine.figures();
         let making = self.machine.ot_speed * ot.ns * cost.cots() as f64;
         let directions = u64::from(cost.cots_client > 0) + u64::from(cost.cots_server > 0);
+        // One party alone makes OTs and goes on: its messages leave together.
+        let extra = if directions == 1 && cost.rounds > 0 {
+            0
+        } else {
+            directions
+        };
         // In memory, threads that wake each other are in a batch's fixed time.
         let latency = if self.link.is_loopback() {
             0.0
@@ -113,7 +119,7 @@ impl Planner {
         Parts {
             computing: own.fixed + own.each * demand.batch() as f64 + making,
             sending: sending(&self.link, cost, &ot),
-            waiting: (cost.rounds + directions) as f64 * latency,
+            waiting: (cost.rounds + extra) as f64 * latency,
         }
     }
 

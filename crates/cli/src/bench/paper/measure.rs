@@ -44,11 +44,11 @@ impl Effort {
     /// Under two minutes.
     pub const QUICK: Self = Self {
         batch: 20_000,
-        seconds: 0.6,
+        seconds: 0.35,
         runs: 3,
         every: 3,
         links: &[2, 0, 1],
-        rivals: 2.0,
+        rivals: 1.4,
     };
     /// Enough to see that it works.
     pub const SMOKE: Self = Self {
