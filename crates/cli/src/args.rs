@@ -1,12 +1,16 @@
 //! The command line.
 
+pub mod plan;
 pub mod store;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use self::plan::{BenchPaperArgs, PlanArgs, ProtocolChoice, objectives, protocols};
 use self::store::{LookupArgs, PreprocessArgs};
+use volvelle_lut::MAX_LOG_ENTRIES;
+use volvelle_lut::plan::Objective;
 use volvelle_net::Link;
 use volvelle_ot::ferret::Set;
 use volvelle_ot::softspoken::Piece;
@@ -47,6 +51,8 @@ pub enum Command {
     /// Deal correlations to the two parties of a bench; `bench lut --dealer` starts it
     #[command(hide = true)]
     Deal(DealArgs),
+    /// Say which lookup protocol suits a table, a link and this machine, and what each would cost
+    Plan(PlanArgs),
     /// Measure protocols; every result is checked against plaintext
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -192,6 +198,8 @@ pub enum BenchCommand {
     Lut(BenchLutArgs),
     /// Private comparison (the millionaires' problem)
     Compare(BenchCompareArgs),
+    /// The lookup tables of the ROTL paper again, its figures beside ours
+    Paper(BenchPaperArgs),
 }
 
 /// Where both parties of a bench run and how they are connected.
@@ -206,9 +214,13 @@ pub struct BenchArgs {
     #[arg(long, value_enum, default_value_t = Transport::Memory)]
     pub transport: Transport,
     /// What makes the oblivious transfers: silent OT from LPN (larger secrets send less, need more
-    /// cache), or the SoftSpoken extension (more bits a piece send less, compute more)
-    #[arg(long, value_enum, default_value_t = OtEngine::Ferret)]
+    /// cache), or the SoftSpoken extension (more bits a piece send less, compute more); auto chooses by link
+    /// and demand
+    #[arg(long, value_enum, default_value_t = OtEngine::Auto)]
     pub engine: OtEngine,
+    /// What `auto` has come to.
+    #[arg(skip)]
+    pub planned: Option<Engine>,
     /// The public-key OTs that all others grow from
     #[arg(long, value_enum, default_value_t = OtBase::Ristretto)]
     pub base: OtBase,
@@ -232,20 +244,41 @@ impl BenchArgs {
 
     /// The oblivious transfers asked for.
     pub fn ot_config(&self) -> OtConfig {
-        OtConfig::new(self.engine.engine())
+        let engine = self.engine().unwrap_or(OtConfig::default().engine);
+        OtConfig::new(engine)
             .with_base(match self.base {
                 OtBase::Ristretto => BaseOt::Ristretto,
                 OtBase::MlKem => BaseOt::MlKem,
             })
-            .with_security(match self.security {
-                OtSecurity::SemiHonest => Security::SemiHonest,
-                OtSecurity::Malicious => Security::Malicious,
-            })
+            .with_security(self.security())
+    }
+
+    /// The engine, once it is known.
+    pub fn engine(&self) -> Option<Engine> {
+        self.engine.engine().or(self.planned)
+    }
+
+    /// The same with what `auto` has come to.
+    pub fn with_engine(&self, engine: Engine) -> Self {
+        Self {
+            planned: Some(engine),
+            ..self.clone()
+        }
+    }
+
+    /// What the peer may do.
+    pub fn security(&self) -> Security {
+        match self.security {
+            OtSecurity::SemiHonest => Security::SemiHonest,
+            OtSecurity::Malicious => Security::Malicious,
+        }
     }
 
     /// What names the oblivious transfers among a case's parameters.
     pub fn ot_name(&self) -> String {
-        let mut name = self.engine.engine().to_string();
+        let mut name = self
+            .engine()
+            .map_or_else(|| "auto".to_owned(), |engine| engine.to_string());
         if self.base == OtBase::MlKem {
             name += ", ml-kem";
         }
@@ -345,6 +378,8 @@ pub enum OtKind {
 /// Makers of OTs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OtEngine {
+    /// What suits link and demand, in a session that goes on
+    Auto,
     /// Silent OT with the usual parameters
     Ferret,
     /// LPN secret of 2^16
@@ -378,10 +413,11 @@ pub enum OtEngine {
 }
 
 impl OtEngine {
-    /// As the library has it.
-    fn engine(self) -> Engine {
+    /// As the library has it; none for `auto`.
+    pub fn engine(self) -> Option<Engine> {
         let dual = |code, size| Engine::Dual(dual::Set { code, size });
-        match self {
+        Some(match self {
+            Self::Auto => return None,
             // `All` is taken apart before it gets here.
             Self::Ferret | Self::All => OtConfig::default().engine,
             Self::FerretK16 => Engine::Ferret(Set::K16),
@@ -394,7 +430,7 @@ impl OtEngine {
             Self::DualEc20 => dual(dual::Code::ExpandConvolute, dual::Size::N20),
             Self::DualEc23 => dual(dual::Code::ExpandConvolute, dual::Size::N23),
             Self::DualQc20 => dual(dual::Code::QuasiCyclic, dual::Size::N20),
-        }
+        })
     }
 }
 
@@ -402,7 +438,7 @@ impl OtEngine {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
-  volvelle bench lut --protocol doubling --entries 256 --bits 64 --batch 100000
+  volvelle bench lut --entries 256 --bits 64 --batch 100000
   volvelle bench lut --protocol rotation --entries 256 --bits 64 --link wan --json
   volvelle bench lut --protocol splut --entries 16 --bits 8
   volvelle bench lut --protocol tree --entries 65536 --bits 16 --batch 10000
@@ -411,10 +447,13 @@ Between two machines, the same bench on both:
   volvelle bench lut --protocol doubling --listen 0.0.0.0:7000 --plain-tcp
   volvelle bench lut --protocol doubling --connect server.example:7000 --plain-tcp")]
 pub struct BenchLutArgs {
-    /// The protocol
-    #[arg(long, value_enum)]
-    pub protocol: LutProtocol,
-    /// Entries of the table, a power of two: 2..4096, with `tree` 256..1048576, with `one-round` 2..65536
+    /// The protocol; auto: the client plans, see `volvelle plan`
+    #[arg(long, value_name = "PROTOCOL", default_value = "auto", value_parser = protocols())]
+    pub protocol: ProtocolChoice,
+    /// What auto is to minimise
+    #[arg(long, value_name = "OBJECTIVE", default_value = "balanced", value_parser = objectives())]
+    pub objective: Objective,
+    /// Entries of the table, a power of two; most protocols take 2..4096, `tree` 256..1048576, `one-round` 2..65536
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = entries)]
     pub entries: u32,
     /// Bits of an entry, 1..64; with 1, and with a boolean index, the output is XOR-shared
@@ -444,23 +483,6 @@ pub struct DealArgs {
     pub lut: BenchLutArgs,
     #[command(flatten)]
     pub child: ChildArgs,
-}
-
-/// Lookup protocols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LutProtocol {
-    /// One-hot correlations by secret-shared rotation (ROTL)
-    Rotation,
-    /// One-hot correlations by doubling
-    Doubling,
-    /// One-hot correlations by a tree, for large tables
-    Tree,
-    /// One round online, additive outputs only
-    OneRound,
-    /// The baseline: 1-of-n OT of the masked table
-    Splut,
-    /// Point functions from a dealer, a third party that both must trust: a weaker model; needs --dealer
-    Grotto,
 }
 
 /// Kinds of index shares.
@@ -506,22 +528,11 @@ pub enum CompareVariant {
 
 fn entries(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
-        Ok(n) if n.is_power_of_two() && (2..=1 << 20).contains(&n) => Ok(n),
-        _ => Err("expected a power of two from 2 to 1048576".to_owned()),
-    }
-}
-
-impl LutProtocol {
-    /// As on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rotation => "rotation",
-            Self::Doubling => "doubling",
-            Self::Tree => "tree",
-            Self::OneRound => "one-round",
-            Self::Splut => "splut",
-            Self::Grotto => "grotto",
-        }
+        Ok(n) if n.is_power_of_two() && (2..=1 << MAX_LOG_ENTRIES).contains(&n) => Ok(n),
+        _ => Err(format!(
+            "expected a power of two from 2 to {}",
+            1u32 << MAX_LOG_ENTRIES
+        )),
     }
 }
 

@@ -119,6 +119,23 @@ pub enum CliError {
     /// A dealer where there is none, or none where there must be.
     #[error("{0}")]
     Dealer(&'static str),
+    /// A peer that has chosen what this version does not have.
+    #[error("the client has chosen `{got}`, which is not known here; use the same version")]
+    Choice {
+        /// What it named.
+        got: String,
+    },
+    /// A report cannot be written.
+    #[error("cannot write {path}: {source}; give another --out")]
+    Report {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A plot cannot be drawn: a bug of ours.
+    #[error("cannot draw a plot: {0}")]
+    Plot(String),
     /// More threads than work.
     #[error("{lanes} threads for {items} items; use --threads {items} or fewer")]
     Lanes {

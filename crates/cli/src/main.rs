@@ -13,6 +13,7 @@ mod error;
 mod keygen;
 mod lookup;
 mod numbers;
+mod plan;
 mod preprocess;
 mod progress;
 mod query;
@@ -41,9 +42,11 @@ fn main() -> ExitCode {
         Command::Lookup(args) => lookup::run(&args),
         Command::Keygen(args) => keygen::run(&args),
         Command::Deal(args) => bench::dealer::deal(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Bench(BenchCommand::Ot(args)) => bench::ot::run(&args),
         Command::Bench(BenchCommand::Lut(args)) => bench::lut::run(&args),
         Command::Bench(BenchCommand::Compare(args)) => bench::compare::run(&args),
+        Command::Bench(BenchCommand::Paper(args)) => bench::paper::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

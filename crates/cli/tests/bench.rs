@@ -46,6 +46,75 @@ fn lookups() {
     }
 }
 
+/// Without `--protocol` and `--engine` the planner chooses, and says what.
+#[test]
+fn lookups_by_what_suits() {
+    for (more, bits) in [
+        ("", 64),
+        ("--link wan --objective bits", 8),
+        ("--index boolean --objective total", 5),
+    ] {
+        let args = format!("lut --entries 64 --bits {bits} --batch 1000 {more}");
+        let report = bench(args.trim());
+        let case = &report["case"];
+        assert!(
+            case["chosen"].is_string() && case["protocol"] != "auto",
+            "{report}"
+        );
+        assert_eq!(case["engine"], "ferret-k17", "{report}");
+    }
+    let report = bench("lut --protocol doubling --batch 1000");
+    assert!(report["case"]["chosen"].is_null(), "{report}");
+}
+
+/// The smallest run of what reproduces the paper's tables: everything is there, and nothing is wrong.
+#[test]
+fn the_papers_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("report");
+    let ended = volvelle([
+        "bench",
+        "paper",
+        "--smoke",
+        "--out",
+        &out.display().to_string(),
+    ]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for title in [
+        "Table 3",
+        "Table 5",
+        "Table 6",
+        "Table 7",
+        "Figure 13",
+        "Table 10",
+        "Table 11",
+        "Predicted against",
+    ] {
+        assert!(
+            ended.stdout.contains(&format!("## {title}")) || ended.stdout.contains(title),
+            "{title}: {ended:?}"
+        );
+    }
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    assert_eq!(read("paper.md").trim(), ended.stdout.trim());
+    let cases: Vec<Value> = serde_json::from_str(&read("paper.json")).unwrap();
+    assert!(cases.len() > 50);
+    for case in &cases {
+        assert_eq!(case["wrong"], 0, "{case}");
+        assert!(case["checked"].as_u64().unwrap() > 0, "{case}");
+        let (stated, metered) = (&case["predicted_bits"], &case["total"]["bits"]);
+        if case["setup"].is_null() {
+            let (stated, metered) = (stated.as_f64().unwrap(), metered.as_f64().unwrap());
+            assert!((stated - metered).abs() < 1e-6 * metered, "{case}");
+        }
+    }
+    let html = read("paper.html");
+    assert!(html.starts_with("<!DOCTYPE html>") && html.trim_end().ends_with("</html>"));
+    assert!(
+        html.matches("<svg").count() >= 5 && !html.contains("<script") && !html.contains("src=")
+    );
+}
+
 #[test]
 fn lookups_by_trees() {
     for (protocol, entries) in [
@@ -166,6 +235,7 @@ fn between_two_processes() {
     for case in [
         "lut --protocol doubling --entries 64 --bits 37 --batch 500 --threads 2",
         "lut --protocol rotation --entries 16 --bits 1 --batch 500",
+        "lut --entries 16 --bits 8 --batch 500",
         "compare --bits 32 --batch 1000",
     ] {
         let (server, client) = apart(case, case);
@@ -180,6 +250,7 @@ fn between_two_processes() {
             (&client["prep"], &client["online"])
         );
         assert_eq!(client["case"]["transport"], "tcp");
+        assert_eq!(server["case"], client["case"]);
     }
 }
 

@@ -187,11 +187,26 @@ pub enum LutError {
         got: u64,
     },
     /// An unknown protocol name.
-    #[error(
-        "unknown lookup protocol `{got}`, expected one of rotation, doubling, tree, one-round, splut"
-    )]
+    #[error("unknown lookup protocol `{got}`, expected one of {names}", names = crate::protocol::names())]
     UnknownProtocol {
         /// The name given.
         got: String,
+    },
+    /// An unknown objective of planning.
+    #[error("unknown objective `{got}`, expected one of balanced, total, online, bits")]
+    UnknownObjective {
+        /// The name given.
+        got: String,
+    },
+    /// No protocol takes a demand.
+    #[error("no lookup protocol takes such tables")]
+    NoProtocol,
+    /// A demand that the protocol cannot meet.
+    #[error("the protocol {protocol} does not take {what}")]
+    Unsuited {
+        /// The protocol asked for.
+        protocol: crate::Protocol,
+        /// What it does not take.
+        what: &'static str,
     },
 }

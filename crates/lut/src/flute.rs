@@ -42,7 +42,7 @@ use crate::table::check_sizes;
 use crate::{Index, LutError, Table, boolean};
 
 /// `log2` of the entries it takes.
-const SIZES: RangeInclusive<u32> = 1..=12;
+pub(crate) const SIZES: RangeInclusive<u32> = 1..=12;
 
 const LABEL: Label = Label::new("lut/flute-and");
 

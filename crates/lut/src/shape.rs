@@ -1,16 +1,15 @@
-//! What is looked up: sizes, kinds of shares, names of protocols.
+//! What is looked up: sizes and kinds of shares.
 
 use std::fmt;
 use std::ops::RangeInclusive;
-use std::str::FromStr;
 
-use crate::{LutError, one_round, tree};
+use crate::{LutError, tree};
 
-/// Largest `k` of a table with `2^k` entries. Not every protocol goes that far: [`Protocol::log_entries`].
+/// Largest `k` of a table with `2^k` entries. Not every protocol goes that far: [`Protocol::log_entries`](crate::Protocol::log_entries).
 pub const MAX_LOG_ENTRIES: u32 = 20;
 
 /// Sizes for which the work or the bits of what grows with `n` (or `n²`) are within reason.
-const SMALL: RangeInclusive<u32> = 1..=12;
+pub(crate) const SMALL: RangeInclusive<u32> = 1..=12;
 
 /// How the index is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -88,88 +87,6 @@ impl Generator {
 
     pub(crate) fn check(self, log_entries: u32) -> Result<(), LutError> {
         check_size(self.name(), self.log_entries(), log_entries)
-    }
-}
-
-/// A whole way of looking up, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// One-hot correlations by [`Generator::Rotation`].
-    Rotation,
-    /// One-hot correlations by [`Generator::Doubling`].
-    Doubling,
-    /// One-hot correlations by [`Generator::Tree`].
-    Tree,
-    /// Additively shared outputs in one round, [`OneRound`](crate::OneRound).
-    OneRound,
-    /// The baseline: 1-of-n OT of the masked table, [`SpLut`](crate::SpLut).
-    SpLut,
-}
-
-impl Protocol {
-    /// Every protocol, in the order in which they are documented.
-    pub const ALL: [Self; 5] = [
-        Self::Rotation,
-        Self::Doubling,
-        Self::Tree,
-        Self::OneRound,
-        Self::SpLut,
-    ];
-
-    /// The name used on command lines and in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rotation => "rotation",
-            Self::Doubling => "doubling",
-            Self::Tree => "tree",
-            Self::OneRound => "one-round",
-            Self::SpLut => "splut",
-        }
-    }
-
-    /// The generator of its one-hot correlations, if it uses any.
-    #[must_use]
-    pub const fn generator(self) -> Option<Generator> {
-        match self {
-            Self::Rotation => Some(Generator::Rotation),
-            Self::Doubling => Some(Generator::Doubling),
-            Self::Tree => Some(Generator::Tree),
-            Self::OneRound | Self::SpLut => None,
-        }
-    }
-
-    /// The `k` of the tables, of `2^k` entries, that it is for.
-    #[must_use]
-    pub const fn log_entries(self) -> RangeInclusive<u32> {
-        match (self, self.generator()) {
-            (_, Some(generator)) => generator.log_entries(),
-            (Self::OneRound, None) => one_round::LOG_ENTRIES,
-            (_, None) => SMALL,
-        }
-    }
-
-    pub(crate) fn check(self, log_entries: u32) -> Result<(), LutError> {
-        check_size(self.name(), self.log_entries(), log_entries)
-    }
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Protocol {
-    type Err = LutError;
-
-    fn from_str(name: &str) -> Result<Self, LutError> {
-        Self::ALL
-            .into_iter()
-            .find(|p| p.name() == name)
-            .ok_or_else(|| LutError::UnknownProtocol {
-                got: name.to_owned(),
-            })
     }
 }
 

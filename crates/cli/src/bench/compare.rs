@@ -5,8 +5,9 @@ use volvelle_net::{Phase, Role};
 use volvelle_prim::{BitVec, Block, Prg};
 
 use super::Case;
-use super::lanes::{End, Lanes, split};
-use crate::args::{BenchCompareArgs, CompareVariant};
+use super::choice::{self, Choice};
+use super::lanes::{End, Wires, split};
+use crate::args::{BenchArgs, BenchCompareArgs, CompareVariant};
 use crate::error::CliError;
 
 /// Runs the bench.
@@ -29,15 +30,27 @@ fn run_one(args: &BenchCompareArgs) -> Result<(), CliError> {
         CompareVariant::Compact => Variant::Compact,
     };
     let batch = args.batch as usize;
-    let parameters = vec![
-        ("bench", "compare".into()),
-        ("variant", args.variant.name().into()),
-        ("bits", args.bits.into()),
-        ("batch", batch.into()),
-        ("engine", args.bench.ot_name().into()),
-    ];
+    let parameters = |bench: &BenchArgs| {
+        vec![
+            ("bench", "compare".into()),
+            ("variant", args.variant.name().into()),
+            ("bits", args.bits.into()),
+            ("batch", batch.into()),
+            ("engine", bench.ot_name().into()),
+        ]
+    };
     let sizes = split(batch, &args.bench)?;
-    let mut lanes = Lanes::new(&args.bench, Some(&args.remote), &parameters)?;
+    let mut wires = Wires::connect(&args.bench, Some(&args.remote), &parameters(&args.bench))?;
+    let chosen = match args.bench.engine() {
+        Some(engine) => Choice::of_engine(engine),
+        None => wires.settle(|| {
+            let cost = Compare::cost(variant, args.bits, batch)?.total();
+            Ok(Choice::of_engine(choice::engine(&args.bench, &cost)))
+        })?,
+    };
+    let bench = args.bench.with_engine(chosen.engine);
+    let parameters = parameters(&bench);
+    let mut lanes = wires.set_up(bench.ot_config())?;
     let numbers = lanes.map(|end| random_numbers(end.lane, args.bits, sizes[end.lane]));
 
     let batches = lanes.each(&sizes);

@@ -12,10 +12,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use volvelle_net::{Channel, Label, Phase, Role, Traffic};
-use volvelle_ot::Ot;
+use volvelle_ot::{Ot, OtConfig};
 use volvelle_prim::pack;
 
 use super::Parameters;
+use super::choice::Choice;
 use crate::args::{BenchArgs, RemoteArgs};
 use crate::error::CliError;
 use crate::report::{PerItem, Setup, micros};
@@ -63,9 +64,19 @@ pub struct Measured {
     rounds: u64,
 }
 
-impl Lanes {
-    /// Connects the lanes, compares parameters if the peer is elsewhere, and runs the base OTs.
-    pub fn new(
+/// Connected lanes, before their oblivious transfers are set up.
+pub struct Wires {
+    channels: Vec<Channel>,
+    views: usize,
+    /// Channels of a lane's end.
+    connections: usize,
+    /// What connecting took.
+    took: Duration,
+}
+
+impl Wires {
+    /// Connects the lanes and compares parameters if the peer is elsewhere.
+    pub fn connect(
         bench: &BenchArgs,
         remote: Option<&RemoteArgs>,
         parameters: &Parameters,
@@ -75,8 +86,42 @@ impl Lanes {
             Some(remote) => (session::remote_channels(bench, remote, parameters)?, 1),
             None => (session::local_channels(bench)?, 2),
         };
-        let config = bench.ot_config();
-        let lanes = by_lane(channels, views, bench.connections());
+        Ok(Self {
+            channels,
+            views,
+            connections: bench.connections(),
+            took: start.elapsed(),
+        })
+    }
+
+    /// Makes a choice that both parties must make alike: the client's, told to the server if that is elsewhere.
+    pub fn settle(
+        &mut self,
+        choose: impl FnOnce() -> Result<Choice, CliError>,
+    ) -> Result<Choice, CliError> {
+        let (Some(channel), 1) = (self.channels.first_mut(), self.views) else {
+            return choose();
+        };
+        match channel.role() {
+            Role::Client => {
+                let choice = choose()?;
+                choice.send(channel)?;
+                Ok(choice)
+            }
+            Role::Server => Choice::receive(channel),
+        }
+    }
+
+    /// Runs the base OTs.
+    pub fn set_up(self, config: OtConfig) -> Result<Lanes, CliError> {
+        let Self {
+            channels,
+            views,
+            connections,
+            took,
+        } = self;
+        let start = Instant::now();
+        let lanes = by_lane(channels, views, connections);
         let ends = run_all(lanes, |(lane, mut channel, ahead)| {
             let mut ot = Ot::setup(&mut channel, config)?;
             if let Some([client_sends, server_sends]) = ahead {
@@ -90,15 +135,26 @@ impl Lanes {
             .sum();
         let setup = Setup {
             bits: bits as f64 / views as f64,
-            ms: start.elapsed().as_secs_f64() * 1e3,
+            ms: (took + start.elapsed()).as_secs_f64() * 1e3,
         };
         let warm = ends.iter().map(Reading::of).collect();
-        Ok(Self {
+        Ok(Lanes {
             ends,
             views,
             setup,
             warm,
         })
+    }
+}
+
+impl Lanes {
+    /// Connects the lanes, compares parameters if the peer is elsewhere, and runs the base OTs.
+    pub fn new(
+        bench: &BenchArgs,
+        remote: Option<&RemoteArgs>,
+        parameters: &Parameters,
+    ) -> Result<Self, CliError> {
+        Wires::connect(bench, remote, parameters)?.set_up(bench.ot_config())
     }
 
     /// What was made until now does not count for the average cost of making OTs.

@@ -1,130 +1,106 @@
-//! `volvelle bench lut`: lookups of random indices in a random table.
+//! `volvelle bench lut`: lookups of random indices in random tables.
 
-use volvelle_lut::{BitTable, Generator, Index, Lookups, OneRound, Output, Shape, SpLut, Table};
+use volvelle_lut::{Demand, Index, Prepared, Protocol, Table};
 use volvelle_net::Phase;
 use volvelle_prim::{Block, Prg, mask};
 
 use super::Case;
-use super::lanes::{End, Lanes, split};
-use crate::args::{BenchLutArgs, IndexKind, LutProtocol};
+use super::choice;
+use super::lanes::{End, Lanes, Wires, split};
+use crate::args::plan::ProtocolChoice;
+use crate::args::{BenchArgs, BenchLutArgs, IndexKind};
 use crate::error::CliError;
+use crate::report::PerItem;
 
-/// Seeds the entries of the table.
+/// Seeds the entries of the tables.
 const TABLE_SEED: Block = Block(0x7461_626c_6520_7365_6564);
 
-/// What both parties agree on.
-struct Plan {
-    protocol: LutProtocol,
-    log_entries: u32,
-    bits: u32,
-    index: Index,
-    table: Table,
+/// What both parties look up, and how.
+pub struct Job {
+    protocol: Protocol,
+    demand: Demand,
+    /// Public, and the same at both parties wherever they are.
+    tables: Vec<Table>,
 }
 
-/// One party's prepared lookups.
-enum Prepared {
-    OneHot(Lookups),
-    Bits(Lookups, BitTable),
-    OneRound(OneRound),
-    SpLut(SpLut),
+/// What a job has cost a lookup, and which results were wrong.
+pub struct Outcome {
+    pub prep: PerItem,
+    pub online: PerItem,
+    /// For each end, its lane and how many of the lane's lookups were wrong.
+    pub wrong: Vec<(usize, usize)>,
 }
 
-impl Plan {
-    /// XOR shares come out where the index is XOR-shared or entries are single bits.
-    fn xor_output(&self) -> bool {
-        let wanted = self.index == Index::Boolean || self.bits == 1;
-        wanted && self.protocol != LutProtocol::OneRound
+impl Job {
+    /// Lookups in tables of random entries.
+    pub fn new(protocol: Protocol, demand: Demand) -> Result<Self, CliError> {
+        protocol.takes(&demand)?;
+        let mut prg = Prg::from_seed(TABLE_SEED);
+        let tables = demand.words().iter().map(|&bits| {
+            let mut entries = vec![0; 1 << demand.log_entries()];
+            prg.fill_masked(&mut entries, bits);
+            Table::new(bits, entries)
+        });
+        Ok(Self {
+            tables: tables.collect::<Result<_, _>>()?,
+            protocol,
+            demand,
+        })
     }
 
-    fn prepare(&self, end: &mut End, batch: usize) -> Result<Prepared, CliError> {
-        let (ch, ot) = (&mut end.channel, &mut end.ot);
-        let output = if self.xor_output() {
-            Output::Xor
-        } else {
-            Output::word(self.bits)
-        };
-        let shape = Shape {
-            log_entries: self.log_entries,
-            index: self.index,
-            output,
-        };
-        let generator = match self.protocol {
-            LutProtocol::Rotation => Generator::Rotation,
-            LutProtocol::Doubling => Generator::Doubling,
-            LutProtocol::Tree => Generator::Tree,
-            LutProtocol::OneRound => {
-                return Ok(Prepared::OneRound(OneRound::prepare(
-                    ch, ot, &shape, batch,
-                )?));
+    /// Runs the job, `sizes[lane]` lookups in each lane, and checks every result.
+    pub fn run(&self, lanes: &mut Lanes, sizes: &[usize]) -> Result<Outcome, CliError> {
+        let mut prg = Prg::from_os();
+        let indices = lanes.map(|end| {
+            let mut values = vec![0; sizes[end.lane]];
+            prg.fill_masked(&mut values, self.demand.log_entries());
+            values
+        });
+        let batches = lanes.each(sizes);
+        let (prepared, prep) = lanes.phase(Phase::Preprocessing, batches, |end, batch| {
+            let demand = self.demand.with_batch(batch)?;
+            let (ch, ot) = (&mut end.channel, &mut end.ot);
+            let prepared = Prepared::prepare(ch, ot, self.protocol, &demand, &self.tables)?;
+            Ok(prepared)
+        })?;
+        let inputs = prepared.into_iter().zip(&indices).collect();
+        let (outputs, online) = lanes.phase(Phase::Online, inputs, |end, (prepared, index)| {
+            Ok(prepared.lookup(&mut end.channel, index, &self.tables)?)
+        })?;
+        let batch = self.demand.batch();
+        let (prep, online) = (
+            lanes.per_item(&prep, batch)?,
+            lanes.per_item(&online, batch)?,
+        );
+        let results = indices.iter().zip(&outputs).collect();
+        let (wrong, _) = lanes.phase(Phase::Online, results, |end, (index, outputs)| {
+            Ok((end.lane, self.wrong(end, index, outputs)?))
+        })?;
+        Ok(Outcome {
+            prep,
+            online,
+            wrong,
+        })
+    }
+
+    /// How many of a lane's lookups differ from a table.
+    fn wrong(&self, end: &mut End, index: &[u64], outputs: &[Vec<u64>]) -> Result<usize, CliError> {
+        let k = self.demand.log_entries();
+        let their_index = end.open_to_check(index, k)?;
+        let mut right = vec![true; index.len()];
+        for (table, own) in self.tables.iter().zip(outputs) {
+            let theirs = end.open_to_check(own, table.bits())?;
+            for (i, right) in right.iter_mut().enumerate() {
+                let found = if self.demand.is_xor() {
+                    own[i] ^ theirs[i]
+                } else {
+                    own[i].wrapping_add(theirs[i]) & mask(table.bits())
+                };
+                let at = self.demand.shape().index.join(index[i], their_index[i], k);
+                *right &= found == table.entries()[at as usize];
             }
-            // Lookups with a dealer never come here.
-            LutProtocol::Splut | LutProtocol::Grotto => {
-                return Ok(Prepared::SpLut(SpLut::prepare(
-                    ch,
-                    ot,
-                    self.log_entries,
-                    batch,
-                )?));
-            }
-        };
-        let lookups = Lookups::prepare(ch, ot, generator, &shape, batch)?;
-        if self.bits > 1 {
-            return Ok(Prepared::OneHot(lookups));
         }
-        let bit = |i: u64| self.table.entries()[i as usize] == 1;
-        Ok(Prepared::Bits(
-            lookups,
-            BitTable::from_fn(self.log_entries, bit)?,
-        ))
-    }
-
-    /// This party's shares of the outputs.
-    fn look_up(
-        &self,
-        end: &mut End,
-        prepared: Prepared,
-        index: &[u64],
-    ) -> Result<Vec<u64>, CliError> {
-        let ch = &mut end.channel;
-        let tables = std::slice::from_ref(&self.table);
-        let words = match prepared {
-            Prepared::Bits(lookups, table) => {
-                let outputs = lookups.lookup_bits(ch, index, &[table])?;
-                outputs
-                    .iter()
-                    .map(|bits| bits.iter().map(u64::from).collect())
-                    .collect()
-            }
-            Prepared::OneHot(lookups) if self.xor_output() => {
-                lookups.lookup_xor(ch, index, tables)?
-            }
-            Prepared::OneHot(lookups) => lookups.lookup(ch, index, tables)?,
-            Prepared::OneRound(lookups) => lookups.lookup(ch, index, tables)?,
-            Prepared::SpLut(lookups) if self.xor_output() => {
-                lookups.lookup_xor(ch, self.index, index, tables)?
-            }
-            Prepared::SpLut(lookups) => lookups.lookup(ch, self.index, index, tables)?,
-        };
-        Ok(words.into_iter().next().unwrap_or_default())
-    }
-
-    /// How many of a lane's outputs differ from the table.
-    fn wrong(&self, end: &mut End, index: &[u64], outputs: &[u64]) -> Result<usize, CliError> {
-        let their_index = end.open_to_check(index, self.log_entries)?;
-        let their_outputs = end.open_to_check(outputs, self.bits)?;
-        let right = |i: &usize| {
-            let (own, theirs) = (outputs[*i], their_outputs[*i]);
-            let found = if self.xor_output() {
-                own ^ theirs
-            } else {
-                own.wrapping_add(theirs) & mask(self.bits)
-            };
-            let wanted = self
-                .index
-                .join(index[*i], their_index[*i], self.log_entries);
-            found == self.table.entries()[wanted as usize]
-        };
-        Ok(index.len() - (0..index.len()).filter(right).count())
+        Ok(right.iter().filter(|right| !**right).count())
     }
 }
 
@@ -133,7 +109,7 @@ impl Plan {
 /// # Errors
 /// If a protocol fails or a result is wrong.
 pub fn run(args: &BenchLutArgs) -> Result<(), CliError> {
-    match (args.protocol == LutProtocol::Grotto, args.dealer) {
+    match (args.protocol == ProtocolChoice::Grotto, args.dealer) {
         (true, true) => return super::dealer::run(args),
         (true, false) => {
             return Err(CliError::Dealer(
@@ -155,60 +131,65 @@ pub fn run(args: &BenchLutArgs) -> Result<(), CliError> {
     })
 }
 
-fn run_one(args: &BenchLutArgs) -> Result<(), CliError> {
-    let log_entries = args.entries.ilog2();
+/// XOR shares come out where the index is XOR-shared or entries are single bits.
+fn demand(args: &BenchLutArgs) -> Result<Demand, CliError> {
+    let (k, words, batch) = (args.entries.ilog2(), [args.bits], args.batch as usize);
     let index = match args.index {
         IndexKind::Arithmetic => Index::Arithmetic,
         IndexKind::Boolean => Index::Boolean,
     };
-    // Public, and the same at both parties wherever they are.
-    let mut entries = vec![0; 1 << log_entries];
-    Prg::from_seed(TABLE_SEED).fill_masked(&mut entries, args.bits);
-    let plan = Plan {
-        protocol: args.protocol,
-        log_entries,
-        bits: args.bits,
-        index,
-        table: Table::new(args.bits, entries)?,
+    // This one has additive outputs only.
+    let additive = args.protocol == ProtocolChoice::Named(Protocol::OneRound);
+    Ok(
+        if !additive && (index == Index::Boolean || args.bits == 1) {
+            Demand::xor(k, index, &words, batch)?
+        } else {
+            Demand::additive(k, index, &words, batch)?
+        },
+    )
+}
+
+fn run_one(args: &BenchLutArgs) -> Result<(), CliError> {
+    let demand = demand(args)?;
+    let parameters = |protocol: &'static str, bench: &BenchArgs| {
+        vec![
+            ("bench", "lut".into()),
+            ("protocol", protocol.into()),
+            ("entries", args.entries.into()),
+            ("bits", args.bits.into()),
+            ("index", demand.shape().index.to_string().into()),
+            ("batch", args.batch.into()),
+            ("engine", bench.ot_name().into()),
+        ]
     };
-    let batch = args.batch as usize;
-    let parameters = vec![
-        ("bench", "lut".into()),
-        ("protocol", args.protocol.name().into()),
-        ("entries", args.entries.into()),
-        ("bits", args.bits.into()),
-        ("index", index.to_string().into()),
-        ("batch", batch.into()),
-        ("engine", args.bench.ot_name().into()),
-    ];
-    let sizes = split(batch, &args.bench)?;
-    let mut lanes = Lanes::new(&args.bench, Some(&args.remote), &parameters)?;
-    let mut prg = Prg::from_os();
-    let indices = lanes.map(|end| {
-        let mut values = vec![0; sizes[end.lane]];
-        prg.fill_masked(&mut values, log_entries);
-        values
-    });
+    let sizes = split(demand.batch(), &args.bench)?;
+    let asked = parameters(args.protocol.name(), &args.bench);
+    let mut wires = Wires::connect(&args.bench, Some(&args.remote), &asked)?;
+    let choose = || choice::lookup(&args.bench, args.protocol, args.objective, &demand);
+    let chosen = match (args.protocol, args.bench.engine()) {
+        // Nothing to agree on.
+        (ProtocolChoice::Named(_), Some(_)) => choose()?,
+        _ => wires.settle(choose)?,
+    };
+    let protocol = match (args.protocol, chosen.protocol) {
+        (ProtocolChoice::Named(protocol), _) | (_, Some(protocol)) => protocol,
+        (ProtocolChoice::Auto | ProtocolChoice::Grotto, None) => {
+            return Err(CliError::Choice {
+                got: "no protocol".to_owned(),
+            });
+        }
+    };
+    let bench = args.bench.with_engine(chosen.engine);
+    let job = Job::new(protocol, demand.clone())?;
+    let mut lanes = wires.set_up(bench.ot_config())?;
+    let done = job.run(&mut lanes, &sizes)?;
 
-    let batches = lanes.each(&sizes);
-    let (prepared, prep) = lanes.phase(Phase::Preprocessing, batches, |end, batch| {
-        plan.prepare(end, batch)
-    })?;
-    let inputs = prepared.into_iter().zip(&indices).collect();
-    let (outputs, online) = lanes.phase(Phase::Online, inputs, |end, (prepared, index)| {
-        plan.look_up(end, prepared, index)
-    })?;
-
-    let (prep, online) = (
-        lanes.per_item(&prep, batch)?,
-        lanes.per_item(&online, batch)?,
-    );
-    let mut case = Case::new(parameters, &lanes, &args.bench, prep, online);
-    case.connected(&args.bench, Some(&args.remote));
-    let results = indices.iter().zip(&outputs).collect();
-    let (wrong, _) = lanes.phase(Phase::Online, results, |end, (index, outputs)| {
-        Ok((end.lane, plan.wrong(end, index, outputs)?))
-    })?;
-    case.check_lanes(&sizes, &wrong);
-    case.finish(args.bench.json)
+    let mut parameters = parameters(protocol.name(), &bench);
+    if args.protocol == ProtocolChoice::Auto {
+        parameters.push(("chosen", args.objective.name().into()));
+    }
+    let mut case = Case::new(parameters, &lanes, &bench, done.prep, done.online);
+    case.connected(&bench, Some(&args.remote));
+    case.check_lanes(&sizes, &done.wrong);
+    case.finish(bench.json)
 }

@@ -1,11 +1,13 @@
 //! `volvelle bench`: what protocols cost, measured, with every result checked against plaintext.
 
+mod choice;
 pub mod compare;
 pub mod dealer;
 mod gate;
 mod lanes;
 pub mod lut;
 pub mod ot;
+pub mod paper;
 
 use clap::ValueEnum;
 use serde::{Serialize, Serializer};
@@ -29,7 +31,7 @@ fn each_engine(
     }
     for &engine in OtEngine::value_variants() {
         // `ferret` is one of the others under its usual name.
-        if !matches!(engine, OtEngine::All | OtEngine::Ferret) {
+        if !matches!(engine, OtEngine::All | OtEngine::Auto | OtEngine::Ferret) {
             run(BenchArgs {
                 engine,
                 ..bench.clone()

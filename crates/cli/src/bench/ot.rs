@@ -4,12 +4,12 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 use volvelle_net::{Phase, Role};
-use volvelle_ot::CorrelatedBatch;
+use volvelle_ot::{CorrelatedBatch, Cost};
 use volvelle_prim::Block;
 
-use super::Case;
 use super::gate::Gate;
 use super::lanes::{End, Lanes, Measured, split};
+use super::{Case, choice};
 use crate::args::{BenchOtArgs, OtKind};
 use crate::error::CliError;
 use crate::report::PerItem;
@@ -110,14 +110,19 @@ fn run_one(args: &BenchOtArgs) -> Result<(), CliError> {
         OtKind::Cot => "cot",
         OtKind::Rot => "rot",
     };
+    let demand = Cost {
+        cots_client: args.count,
+        ..Cost::default()
+    };
+    let bench = args.bench.with_engine(choice::engine(&args.bench, &demand));
     let parameters = vec![
         ("bench", "ot".into()),
         ("kind", kind.into()),
         ("count", count.into()),
-        ("engine", args.bench.ot_name().into()),
+        ("engine", bench.ot_name().into()),
     ];
-    let sizes = split(count, &args.bench)?;
-    let mut lanes = Lanes::new(&args.bench, None, &parameters)?;
+    let sizes = split(count, &bench)?;
+    let mut lanes = Lanes::new(&bench, None, &parameters)?;
     let cold = halves(args.kind, &lanes, COLD);
     let start = Instant::now();
     let (mut wrong, _) = fill_and_check(&mut lanes, Phase::Setup, &cold, 1, |_, _| COLD)?;

@@ -67,6 +67,10 @@ impl Process {
         let mut child = Command::new(env!("CARGO_BIN_EXE_volvelle"))
             .args(args)
             .env("TMPDIR", temporary)
+            .env(
+                "VOLVELLE_CACHE",
+                concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

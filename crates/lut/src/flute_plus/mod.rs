@@ -50,7 +50,7 @@ use crate::table::check_sizes;
 use crate::{BitTable, Index, LutError, Table, bits, boolean};
 
 /// `log2` of the entries it takes.
-const SIZES: RangeInclusive<u32> = 1..=12;
+pub(crate) const SIZES: RangeInclusive<u32> = 1..=12;
 
 const LABEL: Label = Label::new("lut/fluteplus-product");
 

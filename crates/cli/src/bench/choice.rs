@@ -1,0 +1,134 @@
+//! What `auto` stands for. Between two machines the client chooses, by its link and its own timings, and tells the server, which
+//! takes nothing that it does not know.
+//!
+//! A bench's set-up is measured by itself and its session may go on, so engines are chosen by what an OT costs in the long
+//! run ([`Horizon::Session`]).
+
+use volvelle_lut::plan::{Machine, Objective, Planner};
+use volvelle_lut::{Demand, LutError, Protocol};
+use volvelle_net::{Channel, Label};
+use volvelle_ot::{Cost, Engine, Horizon, OtConfig, OtDemand};
+
+use crate::args::BenchArgs;
+use crate::args::plan::ProtocolChoice;
+use crate::error::CliError;
+
+const CHOICE: Label = Label::new("bench/choice");
+/// Bytes that a choice takes on the wire: two names, padded with spaces. An agreement constant.
+const BYTES: usize = 64;
+
+/// What both parties run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The lookup protocol, if it is about lookups.
+    pub protocol: Option<Protocol>,
+    /// The source of oblivious transfers.
+    pub engine: Engine,
+}
+
+impl Choice {
+    /// Nothing but an engine.
+    pub fn of_engine(engine: Engine) -> Self {
+        Self {
+            protocol: None,
+            engine,
+        }
+    }
+
+    /// The client's part of agreeing.
+    pub fn send(&self, ch: &mut Channel) -> Result<(), CliError> {
+        let protocol = self.protocol.map_or("-", Protocol::name);
+        let text = format!("{:<BYTES$}", format!("{} {protocol}", self.engine));
+        ch.send(CHOICE, text.as_bytes())?;
+        Ok(ch.flush()?)
+    }
+
+    /// The server's part.
+    pub fn receive(ch: &mut Channel) -> Result<Self, CliError> {
+        let mut text = [0; BYTES];
+        ch.recv(CHOICE, &mut text)?;
+        let text = String::from_utf8_lossy(&text);
+        Self::read(&text).ok_or_else(|| CliError::Choice {
+            got: text.trim().escape_debug().to_string(),
+        })
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut names = text.split_whitespace();
+        let engine = Engine::by_name(names.next()?)?;
+        let protocol = match names.next()? {
+            "-" => None,
+            name => Some(name.parse().ok()?),
+        };
+        Some(Self { protocol, engine })
+    }
+}
+
+/// The engine for what OTs these bits ask for.
+pub fn engine(bench: &BenchArgs, cost: &Cost) -> Engine {
+    let demand = OtDemand {
+        client_sends: cost.cots_client,
+        server_sends: cost.cots_server,
+    };
+    bench.engine().unwrap_or_else(|| {
+        OtConfig::plan(&bench.link, &demand, Horizon::Session, bench.security()).engine
+    })
+}
+
+/// Protocol and engine for a demand; this machine is timed only if the protocol is left open.
+pub fn lookup(
+    bench: &BenchArgs,
+    asked: ProtocolChoice,
+    objective: Objective,
+    demand: &Demand,
+) -> Result<Choice, CliError> {
+    let protocol = match asked {
+        ProtocolChoice::Named(protocol) => protocol,
+        // Lookups with a dealer never come here.
+        ProtocolChoice::Auto | ProtocolChoice::Grotto => {
+            let mut planner = Planner::new(Machine::this()?, bench.link).objective(objective);
+            if let Some(engine) = bench.engine() {
+                planner = planner.engine(engine);
+            }
+            planner.plan(demand)?.chosen().protocol
+        }
+    };
+    protocol.takes(demand)?;
+    let cost = protocol.cost(demand).ok_or(LutError::NoProtocol)?;
+    Ok(Choice {
+        protocol: Some(protocol),
+        engine: engine(bench, &cost.total()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use volvelle_net::testing::run_pair;
+
+    use super::*;
+
+    #[test]
+    fn the_server_learns_the_clients_choice() {
+        for engine in Engine::PLANNED {
+            for protocol in Protocol::ALL.map(Some).into_iter().chain([None]) {
+                let choice = Choice { protocol, engine };
+                let (sent, got) = run_pair(|ch| choice.send(ch), Choice::receive);
+                sent.unwrap();
+                assert_eq!(got.unwrap(), choice);
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_choice_is_refused() {
+        for text in ["", "ferret-k17", "ferret-k99 doubling", "ferret-k17 magic"] {
+            assert_eq!(Choice::read(text), None);
+            let padded = format!("{text:<BYTES$}");
+            let (_, got) = run_pair(
+                |ch| ch.send(CHOICE, padded.as_bytes()).and_then(|()| ch.flush()),
+                Choice::receive,
+            );
+            assert!(matches!(got, Err(CliError::Choice { .. })), "{text}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What a machine takes to compute, protocol by protocol.
+
+use serde::{Deserialize, Serialize};
+
+use super::{cache, calibrate};
+use crate::{Demand, LutError, Protocol};
+
+/// Timings of one protocol at one size, apart from making OTs: nanoseconds a lookup in a large batch, and nanoseconds
+/// that a batch takes however small it is.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Sample {
+    /// Which protocol, by name.
+    pub(super) protocol: String,
+    /// XOR-shared index and output, or additive ones.
+    pub(super) xor: bool,
+    pub(super) log_entries: u32,
+    /// Bits of an entry.
+    pub(super) bits: u32,
+    pub(super) prep: Own,
+    pub(super) online: Own,
+}
+
+/// Computing of a phase: once a batch, and for each lookup, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub(super) struct Own {
+    pub fixed: f64,
+    pub each: f64,
+}
+
+impl Own {
+    fn combine(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
+        Self {
+            fixed: f(self.fixed, other.fixed),
+            each: f(self.each, other.each),
+        }
+    }
+}
+
+/// What a machine takes to compute: the result of a short self-timing.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Machine {
+    /// What was timed: program version, build, processor.
+    pub(super) stamp: String,
+    /// How many times as long as [`volvelle_ot::Figures`] say it takes to make an OT.
+    pub(super) ot_speed: f64,
+    pub(super) samples: Vec<Sample>,
+}
+
+impl Machine {
+    /// The timings kept for this machine in the user's cache directory, or new ones (about a second), which are then
+    /// kept. `VOLVELLE_CACHE` names another directory. A cache that cannot be read or written is done without.
+    ///
+    /// # Errors
+    /// If the self-timing fails.
+    pub fn this() -> Result<Self, LutError> {
+        let stamp = cache::stamp();
+        if let Some(machine) = cache::load().filter(|machine| machine.stamp == stamp) {
+            return Ok(machine);
+        }
+        Self::calibrate_and_keep()
+    }
+
+    /// Times this machine now and keeps the timings for [`Self::this`].
+    ///
+    /// # Errors
+    /// If a protocol fails.
+    pub fn calibrate_and_keep() -> Result<Self, LutError> {
+        let machine = Self::calibrate()?;
+        cache::keep(&machine);
+        Ok(machine)
+    }
+
+    /// Times this machine now; keeps nothing.
+    ///
+    /// # Errors
+    /// If a protocol fails.
+    pub fn calibrate() -> Result<Self, LutError> {
+        calibrate::machine(cache::stamp())
+    }
+
+    /// A fixed machine, 2 cores of an AMD Zen 5: predictions that are the same everywhere.
+    ///
+    /// # Panics
+    /// Never: the figures are part of the program.
+    #[must_use]
+    pub fn reference() -> Self {
+        #[expect(clippy::expect_used, reason = "compiled in, and read by a test")]
+        serde_json::from_str(include_str!("reference.json")).expect("the figures compiled in")
+    }
+
+    /// What was timed: program version, build, processor.
+    #[must_use]
+    pub fn stamp(&self) -> &str {
+        &self.stamp
+    }
+
+    /// How many times as long as [`volvelle_ot::Figures`] say it takes to make an OT.
+    #[must_use]
+    pub fn ot_speed(&self) -> f64 {
+        self.ot_speed
+    }
+
+    /// What the two phases compute, apart from making OTs.
+    pub(super) fn own(&self, protocol: Protocol, demand: &Demand) -> [Own; 2] {
+        let widest = |xor: bool| {
+            let samples = self
+                .samples
+                .iter()
+                .filter(move |s| s.protocol == protocol.name() && s.xor == xor);
+            samples.collect::<Vec<_>>()
+        };
+        let mut samples = widest(demand.is_xor());
+        if samples.is_empty() {
+            samples = widest(!demand.is_xor());
+        }
+        [(|s: &Sample| s.prep) as fn(&Sample) -> Own, |s| s.online].map(|phase| {
+            let words = demand.words().iter();
+            // Tables at one index share much; what they do not share is bounded by doing it all again.
+            words
+                .map(|&bits| size(&samples, demand.log_entries(), bits, phase))
+                .reduce(|sum, next| Own {
+                    fixed: sum.fixed,
+                    each: sum.each + next.each,
+                })
+                .unwrap_or_default()
+        })
+    }
+}
+
+/// Between sizes: straight in the width of entries; between tables of `2^a` and `2^b` entries, and beyond, along a
+/// power of the number of entries.
+fn size(samples: &[&Sample], k: u32, bits: u32, phase: fn(&Sample) -> Own) -> Own {
+    let mut sizes: Vec<u32> = samples.iter().map(|s| s.log_entries).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let at = |k: u32| width(samples, k, bits, phase);
+    match sizes.as_slice() {
+        [] => Own::default(),
+        [only] => at(*only),
+        [first, .., last] => {
+            let upper = sizes.iter().copied().find(|&s| s >= k).unwrap_or(*last);
+            let upper = upper.max(sizes[1]);
+            let lower = sizes.iter().copied().rev().find(|&s| s < upper);
+            let (a, b) = (lower.unwrap_or(*first), upper);
+            let t = (f64::from(k) - f64::from(a)) / f64::from(b - a);
+            at(a).combine(at(b), |a, b| between(a.max(1.0), b.max(1.0), t))
+        }
+    }
+}
+
+fn between(a: f64, b: f64, t: f64) -> f64 {
+    (a.ln() + t * (b.ln() - a.ln())).exp()
+}
+
+/// Of samples of one size.
+fn width(samples: &[&Sample], k: u32, bits: u32, phase: fn(&Sample) -> Own) -> Own {
+    let mut widths = samples.iter().filter(|s| s.log_entries == k);
+    match (widths.next(), widths.next()) {
+        (Some(a), Some(b)) if a.bits != b.bits => {
+            let t = (f64::from(bits) - f64::from(a.bits)) / (f64::from(b.bits) - f64::from(a.bits));
+            phase(a).combine(phase(b), |a, b| (a + t * (b - a)).max(a.min(b) / 2.0))
+        }
+        (Some(only), _) => phase(only),
+        (None, _) => Own::default(),
+    }
+}

@@ -1,0 +1,277 @@
+//! The planner: which protocol suits a demand, a link and a machine, and why.
+//!
+//! Bits and rounds come from the protocols' own cost functions and are exact. Times are predicted: computing from a short
+//! self-timing of this machine ([`Machine`]), overlapped with sending in the busier direction, and half a round trip of
+//! waiting for every round ([`Planner::predict`]). `docs/protocols/planner.md` says how good the predictions are.
+//!
+//! Two machines may predict differently, and two parties must use one protocol. So **one party plans**, the client by
+//! convention, and tells the other, which checks that it knows the protocol and that the protocol takes the demand.
+
+mod cache;
+mod calibrate;
+mod clock;
+mod machine;
+mod predict;
+
+use std::fmt;
+use std::str::FromStr;
+
+use volvelle_net::Link;
+use volvelle_ot::{Engine, Horizon, OtConfig, OtDemand, Security};
+
+pub use machine::{Machine, Sample};
+pub use predict::{Predicted, Prediction};
+
+use self::clock::processor_time;
+use crate::{Demand, LutError, Protocol};
+
+/// What a plan minimises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Objective {
+    /// Bits, among the protocols that are about as fast as the fastest: within half as much again of its total time, or
+    /// within a quarter of a microsecond a lookup.
+    #[default]
+    Balanced,
+    /// Preprocessing and online time together.
+    Total,
+    /// Online time; where that is a tie, total time.
+    Online,
+    /// Bits of both phases.
+    Bits,
+}
+
+/// How much slower than the fastest [`Objective::Balanced`] allows: by this factor, or this many nanoseconds a lookup.
+const AS_FAST: (f64, f64) = (1.5, 250.0);
+/// Times nearer than this to each other are a tie.
+const TIE: f64 = 1.02;
+
+impl Objective {
+    /// All, the default first.
+    pub const ALL: [Self; 4] = [Self::Balanced, Self::Total, Self::Online, Self::Bits];
+
+    /// The name used on command lines and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Balanced => "balanced",
+            Self::Total => "total",
+            Self::Online => "online",
+            Self::Bits => "bits",
+        }
+    }
+
+    /// Sorts, the best first.
+    fn rank(self, ways: &mut [Prediction]) {
+        let fastest = ways.iter().map(|w| w.total.us).fold(f64::MAX, f64::min);
+        let (factor, ns) = AS_FAST;
+        let limit = (factor * fastest).max(fastest + ns / 1e3);
+        // Steps of a few per cent, so that a tie is one for every pair.
+        let step = |us: f64| (us.max(1e-6).ln() / TIE.ln()).round();
+        let key = |way: &Prediction| match self {
+            Self::Balanced if way.total.us <= limit => [0.0, way.total.bits, way.total.us],
+            Self::Balanced => [1.0, way.total.us, way.total.bits],
+            Self::Total => [step(way.total.us), way.total.bits, way.total.us],
+            Self::Online => [step(way.online.us), step(way.total.us), way.total.bits],
+            Self::Bits => [way.total.bits, way.total.us, 0.0],
+        };
+        ways.sort_by(|a, b| {
+            let (a, b) = (key(a), key(b));
+            let unequal = a.iter().zip(&b).map(|(a, b)| a.total_cmp(b));
+            unequal
+                .reduce(std::cmp::Ordering::then)
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+    }
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Objective {
+    type Err = LutError;
+
+    fn from_str(name: &str) -> Result<Self, LutError> {
+        Self::ALL
+            .into_iter()
+            .find(|objective| objective.name() == name)
+            .ok_or_else(|| LutError::UnknownObjective {
+                got: name.to_owned(),
+            })
+    }
+}
+
+/// What is known when protocols are chosen.
+#[derive(Clone, Debug)]
+pub struct Planner {
+    machine: Machine,
+    link: Link,
+    objective: Objective,
+    engine: Engine,
+}
+
+/// Protocols for one demand, the best first.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What was asked for.
+    pub demand: Demand,
+    /// Every protocol that takes the demand, the chosen one first.
+    pub ways: Vec<Prediction>,
+    /// Why the first is first, in words.
+    pub reason: String,
+}
+
+/// Plans for several demands at once, and the source of OTs for all of them.
+#[derive(Clone, Debug)]
+pub struct Plans {
+    /// One for each demand.
+    pub plans: Vec<Plan>,
+    /// Semi-honest, on the default base OT.
+    pub engine: Engine,
+    /// OTs of all chosen protocols together.
+    pub ots: OtDemand,
+}
+
+impl Plan {
+    /// The chosen protocol and what it is expected to cost.
+    #[must_use]
+    pub fn chosen(&self) -> &Prediction {
+        &self.ways[0]
+    }
+}
+
+impl Planner {
+    /// A planner that minimises [`Objective::Balanced`], for OTs of the default engine.
+    #[must_use]
+    pub fn new(machine: Machine, link: Link) -> Self {
+        Self {
+            machine,
+            link,
+            objective: Objective::default(),
+            engine: OtConfig::default().engine,
+        }
+    }
+
+    /// The same with another objective.
+    #[must_use]
+    pub fn objective(self, objective: Objective) -> Self {
+        Self { objective, ..self }
+    }
+
+    /// The same with another source of OTs.
+    #[must_use]
+    pub fn engine(self, engine: Engine) -> Self {
+        Self { engine, ..self }
+    }
+
+    /// Ranks all protocols for a demand.
+    ///
+    /// # Errors
+    /// [`LutError::NoProtocol`] if none takes it.
+    pub fn plan(&self, demand: &Demand) -> Result<Plan, LutError> {
+        let mut ways: Vec<Prediction> = Protocol::ALL
+            .into_iter()
+            .filter_map(|protocol| self.predict(protocol, demand))
+            .collect();
+        if ways.is_empty() {
+            return Err(LutError::NoProtocol);
+        }
+        self.objective.rank(&mut ways);
+        let reason = self.reason(demand, &ways);
+        Ok(Plan {
+            demand: demand.clone(),
+            ways,
+            reason,
+        })
+    }
+
+    /// Plans several demands of one session, and the engine that suits all of their OTs together.
+    ///
+    /// # Errors
+    /// [`LutError::NoProtocol`] if none takes one of them.
+    pub fn plan_all(&self, demands: &[Demand], horizon: Horizon) -> Result<Plans, LutError> {
+        // What protocols ask for decides the engine, and what the engine asks decides the protocols: one turn is enough,
+        // OTs being a small part of either.
+        let first = self.plan_each(demands)?;
+        let engine = OtConfig::plan(&self.link, &first.ots, horizon, Security::SemiHonest).engine;
+        self.clone().engine(engine).plan_each(demands)
+    }
+
+    /// Plans several demands for this planner's engine.
+    ///
+    /// # Errors
+    /// [`LutError::NoProtocol`] if none takes one of them.
+    pub fn plan_each(&self, demands: &[Demand]) -> Result<Plans, LutError> {
+        let plans = demands
+            .iter()
+            .map(|demand| self.plan(demand))
+            .collect::<Result<Vec<_>, _>>()?;
+        let costs = plans.iter().map(|plan| plan.chosen().cost.total());
+        let ots = costs.fold(OtDemand::default(), |sum, cost| OtDemand {
+            client_sends: sum.client_sends + cost.cots_client,
+            server_sends: sum.server_sends + cost.cots_server,
+        });
+        Ok(Plans {
+            plans,
+            engine: self.engine,
+            ots,
+        })
+    }
+
+    /// Why the first of these ways is first.
+    fn reason(&self, demand: &Demand, ways: &[Prediction]) -> String {
+        let best = &ways[0];
+        let Some(rival) = self.rival(ways) else {
+            return format!("{} is the only protocol that takes this", best.protocol);
+        };
+        let times = |more: f64, less: f64| {
+            if less > 0.0 && more / less >= 1.05 {
+                format!("{:.1} times", more / less)
+            } else {
+                "about as many times".to_owned()
+            }
+        };
+        let what = match self.objective {
+            Objective::Balanced => "sends the fewest bits of those about as fast as the fastest",
+            Objective::Total => "is done first, preprocessing included",
+            Objective::Online => "answers first once inputs are known",
+            Objective::Bits => "sends the fewest bits",
+        };
+        let comparison = match self.objective {
+            Objective::Bits | Objective::Balanced => format!(
+                "{} sends {} the bits and takes {:.2} µs against {:.2} µs",
+                rival.protocol,
+                times(rival.total.bits, best.total.bits),
+                rival.total.us,
+                best.total.us
+            ),
+            Objective::Total => format!(
+                "{} takes {:.2} µs against {:.2} µs a lookup",
+                rival.protocol, rival.total.us, best.total.us
+            ),
+            Objective::Online => format!(
+                "{} takes {:.2} µs against {:.2} µs a lookup online",
+                rival.protocol, rival.online.us, best.online.us
+            ),
+        };
+        format!(
+            "{} {what}; {comparison}. Its time goes into {}.",
+            best.protocol,
+            self.bottleneck(best, demand)
+        )
+    }
+
+    /// The way to compare the chosen one with: the next, or for balanced plans the fastest other.
+    fn rival<'a>(&self, ways: &'a [Prediction]) -> Option<&'a Prediction> {
+        let others = ways.get(1..)?;
+        match self.objective {
+            Objective::Balanced => others
+                .iter()
+                .min_by(|a, b| a.total.us.total_cmp(&b.total.us)),
+            _ => others.first(),
+        }
+    }
+}

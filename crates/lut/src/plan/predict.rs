@@ -1,0 +1,166 @@
+//! Predicting what a protocol costs: exact bits and rounds, and time from a model.
+//!
+//! A phase computes (this machine's figures for the protocol, and for each OT what making one costs), sends in both
+//! directions at once, and waits. Protocols stream their batch chunk by chunk, so computing and sending overlap, though not
+//! altogether: a chunk leaves when it is computed.
+//!
+//! ```text
+//! sending = max(bits of client, bits of server) / rate
+//! time    = max(computing, sending) + min(computing, sending)/2 + rounds · (RTT/2 + what waking up takes)
+//! ```
+//!
+//! A round in this project is one message that had to wait for another, so it costs half a round trip. OTs in a direction
+//! count for one round more, as their maker talks too, unless that party alone makes OTs and goes on talking.
+
+use volvelle_net::Link;
+use volvelle_ot::{Cost, Figures, PhasedCost};
+
+use super::Planner;
+use super::machine::Own;
+use crate::{Demand, Protocol};
+
+/// What a phase is expected to cost a lookup.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Predicted {
+    /// Bits both parties send, with those of making the OTs, in the long run.
+    pub bits: f64,
+    /// Microseconds.
+    pub us: f64,
+    /// Rounds, for the whole batch; making OTs may add one or two.
+    pub rounds: u64,
+}
+
+impl Predicted {
+    fn then(self, next: Self) -> Self {
+        Self {
+            bits: self.bits + next.bits,
+            us: self.us + next.us,
+            rounds: self.rounds + next.rounds,
+        }
+    }
+}
+
+/// What a protocol is expected to cost for a demand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// Exact, for the whole batch; OTs counted, not their bits.
+    pub cost: PhasedCost,
+    /// Before inputs are known.
+    pub prep: Predicted,
+    /// After.
+    pub online: Predicted,
+    /// Both.
+    pub total: Predicted,
+}
+
+/// What a phase's time is made of, in nanoseconds for the whole batch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parts {
+    computing: f64,
+    sending: f64,
+    waiting: f64,
+}
+
+/// From a message's arrival on a link to its reader at work, in nanoseconds: timers and two threads.
+const WAKING_NS: f64 = 1e5;
+
+impl Parts {
+    fn ns(self) -> f64 {
+        self.computing.max(self.sending) + self.computing.min(self.sending) / 2.0 + self.waiting
+    }
+}
+
+impl Planner {
+    /// What a protocol is expected to cost, `None` if it does not take the demand.
+    #[must_use]
+    pub fn predict(&self, protocol: Protocol, demand: &Demand) -> Option<Prediction> {
+        let cost = protocol.cost(demand)?;
+        let [prep, online] = self.machine.own(protocol, demand);
+        let prep = self.phase(&cost.prep, prep, demand);
+        let online = self.phase(&cost.online, online, demand);
+        Some(Prediction {
+            protocol,
+            cost,
+            prep,
+            online,
+            total: prep.then(online),
+        })
+    }
+
+    fn phase(&self, cost: &Cost, own: Own, demand: &Demand) -> Predicted {
+        let ot = self.engine.figures();
+        let batch = demand.batch() as f64;
+        let ot_bits = (ot.sender_bits + ot.receiver_bits) * cost.cots() as f64;
+        Predicted {
+            bits: (cost.bits() as f64 + ot_bits) / batch,
+            us: self.parts(cost, own, demand).ns() / batch / 1e3,
+            rounds: cost.rounds,
+        }
+    }
+
+    fn parts(&self, cost: &Cost, own: Own, demand: &Demand) -> Parts {
+        let ot = self.engine.figures();
+        let making = self.machine.ot_speed * ot.ns * cost.cots() as f64;
+        let directions = u64::from(cost.cots_client > 0) + u64::from(cost.cots_server > 0);
+        // One party alone makes OTs and goes on: its messages leave together.
+        let extra = if directions == 1 && cost.rounds > 0 {
+            0
+        } else {
+            directions
+        };
+        // In memory, threads that wake each other are in a batch's fixed time.
+        let latency = if self.link.is_loopback() {
+            0.0
+        } else {
+            self.link.rtt().as_nanos() as f64 / 2.0 + WAKING_NS
+        };
+        Parts {
+            computing: own.fixed + own.each * demand.batch() as f64 + making,
+            sending: sending(&self.link, cost, &ot),
+            waiting: (cost.rounds + extra) as f64 * latency,
+        }
+    }
+
+    /// Where most of a protocol's time goes, in words.
+    pub(super) fn bottleneck(&self, way: &Prediction, demand: &Demand) -> &'static str {
+        let [prep, online] = self.machine.own(way.protocol, demand);
+        let parts = [(way.cost.prep, prep), (way.cost.online, online)]
+            .map(|(cost, own)| self.parts(&cost, own, demand));
+        let sum = |of: fn(&Parts) -> f64| parts.iter().map(of).sum::<f64>();
+        let waiting = sum(|p| p.waiting);
+        let computing = sum(|p| {
+            if p.computing >= p.sending {
+                p.ns() - p.waiting
+            } else {
+                0.0
+            }
+        });
+        let sending = sum(|p| {
+            if p.computing < p.sending {
+                p.ns() - p.waiting
+            } else {
+                0.0
+            }
+        });
+        if waiting >= computing.max(sending) {
+            "waiting for messages"
+        } else if sending >= computing {
+            "sending"
+        } else {
+            "computing"
+        }
+    }
+}
+
+/// How long the busier direction of a link is occupied, in nanoseconds.
+fn sending(link: &Link, cost: &Cost, ot: &Figures) -> f64 {
+    if link.is_loopback() {
+        return 0.0;
+    }
+    let (client, server) = (cost.cots_client as f64, cost.cots_server as f64);
+    let from_client = cost.client_bits as f64 + ot.sender_bits * client + ot.receiver_bits * server;
+    let from_server = cost.server_bits as f64 + ot.sender_bits * server + ot.receiver_bits * client;
+    from_client.max(from_server) * 1e9 / link.rate_bits_per_s() as f64
+}
