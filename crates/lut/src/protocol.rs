@@ -126,6 +126,13 @@ impl Protocol {
         check_size(self.name(), self.log_entries(), log_entries)
     }
 
+    /// Whether a peer that cheats in it learns Δ, and with it every OT of the session; OTs of malicious security refuse
+    /// it.
+    #[must_use]
+    pub const fn reveals_delta(self) -> bool {
+        matches!(self, Self::Tree | Self::OneRound)
+    }
+
     /// Whether the protocol can meet a demand.
     ///
     /// # Errors

@@ -34,17 +34,29 @@ impl Ot {
         })
     }
 
+    /// What is made of products reveals Δ to a peer that cheats, and with it every OT of the session: see
+    /// `docs/security.md`.
+    fn check_semi_honest(&self) -> Result<(), OtError> {
+        if self.checks.is_some() {
+            return Err(OtError::Unsupported {
+                what: "products with Δ (lookups by trees) would reveal Δ to a peer that cheats; use another protocol",
+            });
+        }
+        Ok(())
+    }
+
     /// For random bits `x` of the peer's: adds this party's share of `x·(its own share of Δ)` to `products`. Pads of the
     /// same OTs go to `pads` (zeros, ones) if there is room for them: the peer has that of `x`.
     ///
     /// # Errors
-    /// As [`Self::send_random`], with a width of 1.
+    /// As [`Self::send_random`], with a width of 1; [`OtError::Unsupported`] in malicious security.
     pub fn send_products(
         &mut self,
         ch: &mut Channel,
         products: &mut [Block],
         (zeros, ones): (&mut [Block], &mut [Block]),
     ) -> Result<(), OtError> {
+        self.check_semi_honest()?;
         check_count("random OTs", products.len() as u64)?;
         check_pads(products.len(), zeros.len())?;
         OtError::check("one-pads of random OTs", zeros.len(), ones.len())?;
@@ -60,8 +72,7 @@ impl Ot {
                         width: 1,
                     };
                     let at = c * CHUNK..c * CHUNK + q.len();
-                    hash.hash(q, Block::ZERO, &mut zeros[at.clone()]);
-                    hash.hash(q, delta, &mut ones[at]);
+                    hash.hash_both(q, delta, &mut zeros[at.clone()], &mut ones[at]);
                 }
                 Block::xor_into(products, q);
                 ot.sent += q.len() as u64;
@@ -74,7 +85,7 @@ impl Ot {
     /// for what [`Self::send_products`] adds. Pads of `x` as there.
     ///
     /// # Errors
-    /// As [`Self::recv_random`], with a width of 1.
+    /// As [`Self::recv_random`], with a width of 1; [`OtError::Unsupported`] in malicious security.
     pub fn recv_products(
         &mut self,
         ch: &mut Channel,
@@ -82,6 +93,7 @@ impl Ot {
         products: &mut [Block],
         pads: &mut [Block],
     ) -> Result<(), OtError> {
+        self.check_semi_honest()?;
         check_count("random OTs", products.len() as u64)?;
         check_pads(products.len(), pads.len())?;
         OtError::check("bits of products", products.len(), bits.len())?;
@@ -132,7 +144,9 @@ mod tests {
     use volvelle_net::testing::run_pair;
 
     use super::*;
+    use crate::ferret::Set;
     use crate::testing::ideal_pair;
+    use crate::{OtConfig, Security};
 
     #[test]
     fn shares_add_up_to_products_and_pads_fit() {
@@ -178,5 +192,23 @@ mod tests {
         assert!(matches!(refused, Err(OtError::Shape { .. })));
         let refused = ot.recv_products(&mut ch, &mut [0; 1], &mut two, &mut []);
         assert!(matches!(refused, Err(OtError::Shape { .. })));
+    }
+
+    #[test]
+    fn malicious_security_refuses_them() {
+        let config = OtConfig::ferret(Set::K16).with_security(Security::Malicious);
+        let refused = run_pair(
+            |ch| {
+                let mut ot = Ot::setup(ch, config).unwrap();
+                ot.send_products(ch, &mut [Block::ZERO], (&mut [], &mut []))
+            },
+            |ch| {
+                let mut ot = Ot::setup(ch, config).unwrap();
+                ot.recv_products(ch, &mut [0], &mut [Block::ZERO], &mut [])
+            },
+        );
+        for refused in [refused.0, refused.1] {
+            assert!(matches!(refused, Err(OtError::Unsupported { .. })));
+        }
     }
 }

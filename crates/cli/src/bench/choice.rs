@@ -86,7 +86,9 @@ pub fn lookup(
         ProtocolChoice::Named(protocol) => protocol,
         // Lookups with a dealer never come here.
         ProtocolChoice::Auto | ProtocolChoice::Grotto => {
-            let mut planner = Planner::new(Machine::this()?, bench.link).objective(objective);
+            let mut planner = Planner::new(Machine::this()?, bench.link)
+                .objective(objective)
+                .security(bench.security());
             if let Some(engine) = bench.engine() {
                 planner = planner.engine(engine);
             }

@@ -111,6 +111,7 @@ pub struct Planner {
     link: Link,
     objective: Objective,
     engine: Engine,
+    security: Security,
 }
 
 /// Protocols for one demand, the best first.
@@ -129,7 +130,7 @@ pub struct Plan {
 pub struct Plans {
     /// One for each demand.
     pub plans: Vec<Plan>,
-    /// Semi-honest, on the default base OT.
+    /// On the default base OT.
     pub engine: Engine,
     /// OTs of all chosen protocols together.
     pub ots: OtDemand,
@@ -152,6 +153,7 @@ impl Planner {
             link,
             objective: Objective::default(),
             engine: OtConfig::default().engine,
+            security: Security::SemiHonest,
         }
     }
 
@@ -167,6 +169,12 @@ impl Planner {
         Self { engine, ..self }
     }
 
+    /// The same for OTs of this security: what may not be used with them is left out.
+    #[must_use]
+    pub fn security(self, security: Security) -> Self {
+        Self { security, ..self }
+    }
+
     /// Ranks all protocols for a demand.
     ///
     /// # Errors
@@ -174,6 +182,7 @@ impl Planner {
     pub fn plan(&self, demand: &Demand) -> Result<Plan, LutError> {
         let mut ways: Vec<Prediction> = Protocol::ALL
             .into_iter()
+            .filter(|protocol| !(self.security.is_malicious() && protocol.reveals_delta()))
             .filter_map(|protocol| self.predict(protocol, demand))
             .collect();
         if ways.is_empty() {
@@ -196,7 +205,7 @@ impl Planner {
         // What protocols ask for decides the engine, and what the engine asks decides the protocols: one turn is enough,
         // OTs being a small part of either.
         let first = self.plan_each(demands)?;
-        let engine = OtConfig::plan(&self.link, &first.ots, horizon, Security::SemiHonest).engine;
+        let engine = OtConfig::plan(&self.link, &first.ots, horizon, self.security).engine;
         self.clone().engine(engine).plan_each(demands)
     }
 

@@ -30,7 +30,7 @@ use std::ops::{Range, RangeInclusive};
 
 use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot};
-use volvelle_prim::dpf::{LeafSums, PerTree};
+use volvelle_prim::dpf::{LeafSums, PerTree, TREES};
 use volvelle_prim::{Block, Prg};
 use zeroize::Zeroizing;
 
@@ -103,9 +103,14 @@ impl TreeRows {
 
     /// Grows some rows, one after the other.
     pub fn for_rows(&self, lookups: Range<usize>, mut see: impl FnMut(usize, &[u64])) {
-        self.trees.leaves(&self.corrections, lookups, |i, leaves| {
-            see(i, Block::as_words_mut(leaves));
-        });
+        // Trees grow in whole groups.
+        let first = lookups.start / TREES * TREES;
+        self.trees
+            .leaves(&self.corrections, first..lookups.end, |i, leaves| {
+                if i >= lookups.start {
+                    see(i, Block::as_words_mut(leaves));
+                }
+            });
     }
 }
 

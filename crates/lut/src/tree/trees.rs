@@ -114,6 +114,10 @@ impl Room {
 /// The groups of sixteen that hold some lookups, and how many of them each has; the first starts a group.
 fn groups(lookups: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
     let end = lookups.end;
+    assert!(
+        lookups.start.is_multiple_of(TREES),
+        "lookups {lookups:?} do not start a group of trees"
+    );
     lookups
         .clone()
         .step_by(TREES)

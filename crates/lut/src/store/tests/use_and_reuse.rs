@@ -47,3 +47,20 @@ fn takes_across_chunks_and_processes() {
         check(&shape, outputs);
     }
 }
+
+/// Trees grow in groups of sixteen; chunks of these tables hold 2012 rows, or 127, and begin anywhere in a group.
+#[test]
+fn rows_of_trees_are_kept_wherever_chunks_begin() {
+    for (log_entries, batch) in [(12, 2100), (16, 150)] {
+        let shape = shape(log_entries, Index::Arithmetic, Output::word(16));
+        let stores = Stores::new(&shape);
+        let outputs = stores.both(|party| {
+            let mut store = party.create().unwrap();
+            let (ch, ot) = (&mut *party.ch, &mut party.ot);
+            let trees = Lookups::prepare(ch, ot, Generator::Tree, &party.shape, batch);
+            store.append(trees.unwrap()).unwrap();
+            party.look_up(&mut store, batch)
+        });
+        check(&shape, outputs);
+    }
+}
