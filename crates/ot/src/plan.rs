@@ -1,8 +1,9 @@
 //! Which source of OTs suits a link and a demand.
 //!
 //! Every engine has three prices: what starting it takes, what an OT takes to compute, and what an OT sends. Extension
-//! (SoftSpoken) starts soonest and sends most; Ferret computes least; dual LPN sends least, and its first iteration is
-//! long. The choice is the engine that is done first; of those within a tenth of it, the one that sends least.
+//! (SoftSpoken) starts soonest and sends most; Ferret computes least, its largest set sends least. The choice is the
+//! engine that is done first; of those within a tenth of it, the one that sends least. Dual LPN is never chosen, only
+//! named: its security rests on estimates of distances (`docs/security.md`).
 //!
 //! The bits and rounds are exact ([`Figures`], held to the meter by tests). The times are those of one machine
 //! (2 cores of an AMD Zen 5, one thread a party) and stand in a fixed proportion only: both parties must come to the same
@@ -52,20 +53,16 @@ pub struct Figures {
     pub setup_ns: f64,
     /// Computing before the first OTs after that, nanoseconds a direction.
     pub lump_ns: f64,
-    /// OTs that come all at once and fill memory; 0 where they are made on demand.
-    pub lump: u64,
 }
 
 impl Engine {
     /// Engines that a plan chooses from.
-    pub const PLANNED: [Self; 7] = [
+    pub const PLANNED: [Self; 5] = [
         Self::Ferret(Set::K16),
         Self::Ferret(Set::K17),
         Self::Ferret(Set::K19),
         Self::SoftSpoken(Piece::Two),
         Self::SoftSpoken(Piece::Four),
-        Self::Dual(dual::Set::expand_convolute(dual::Size::N20)),
-        Self::Dual(dual::Set::expand_convolute(dual::Size::N23)),
     ];
 
     /// The engine of this name, as displayed.
@@ -100,10 +97,6 @@ impl Engine {
             setup_rounds,
             setup_ns: setup_ms * 1e6,
             lump_ns: lump_ms * 1e6,
-            lump: match self {
-                Self::Dual(set) => set.handed_out() as u64,
-                Self::Ferret(_) | Self::SoftSpoken(_) => 0,
-            },
         }
     }
 
@@ -200,22 +193,14 @@ const UNKNOWN_RATE: u64 = 1_000_000_000;
 /// An engine within so much of the fastest is fast enough to be chosen for sending less.
 const CLOSE: f64 = 1.1;
 
-/// OTs that may be made at once for each one wanted: they take memory until they are used.
-const MOST_AHEAD: u64 = 8;
-
 impl OtConfig {
-    /// The engine for a link, a demand, and what the peer may do (dual LPN is semi-honest only); on Ristretto.
+    /// The engine for a link, a demand, and what the peer may do; on Ristretto.
     ///
     /// A function of its arguments alone, so that two parties who agree on them agree on the engine.
     #[must_use]
     pub fn plan(link: &Link, demand: &OtDemand, horizon: Horizon, security: Security) -> Self {
         let offers: Vec<(Engine, f64, f64)> = Engine::PLANNED
             .into_iter()
-            .filter(|engine| !(security.is_malicious() && matches!(engine, Engine::Dual(_))))
-            .filter(|engine| {
-                let wanted = demand.client_sends.max(demand.server_sends);
-                engine.figures().lump <= wanted.saturating_mul(MOST_AHEAD)
-            })
             .map(|engine| {
                 let figures = engine.figures();
                 let ns = figures.time_ns(link, demand, horizon, 1.0);
