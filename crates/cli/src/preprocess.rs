@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use volvelle_lut::{Generator, Index, Lookups, Output, Shape, Store};
+use volvelle_lut::{Index, Lookups, Output, Shape, Store};
 use volvelle_net::{Channel, Handshake, Phase};
 use volvelle_ot::{Ot, OtConfig};
 
 use crate::args::IndexKind;
-use crate::args::store::{Maker, PreprocessArgs};
+use crate::args::store::PreprocessArgs;
 use crate::error::CliError;
 use crate::progress::Progress;
 use crate::report::{Cost, bytes, count, print};
@@ -94,14 +94,10 @@ fn shape(args: &PreprocessArgs) -> Shape {
 
 /// What both parties must say alike.
 fn handshake(args: &PreprocessArgs) -> Handshake {
-    let protocol = match args.protocol {
-        Maker::Doubling => "doubling",
-        Maker::Rotation => "rotation",
-    };
     let shape = shape(args);
     Handshake::new()
         .parameter("task", "preprocess")
-        .parameter("protocol", protocol)
+        .parameter("protocol", args.protocol.generator(&shape).name())
         .parameter("entries", args.entries)
         .parameter(
             "bits",
@@ -122,10 +118,7 @@ fn fill(
     args: &PreprocessArgs,
     progress: &Progress,
 ) -> Result<Report, CliError> {
-    let generator = match args.protocol {
-        Maker::Doubling => Generator::Doubling,
-        Maker::Rotation => Generator::Rotation,
-    };
+    let generator = args.protocol.generator(store.shape());
     let at_once = (BATCH_BITS / u64::from(args.entries)).clamp(1, MAX_BATCH);
     let shape = store.shape().clone();
     let before = store.remaining();

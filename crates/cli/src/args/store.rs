@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use volvelle_lut::{Generator, Lookups, Shape};
+use volvelle_ot::OtConfig;
 
 use super::{IndexKind, PeerArgs, entries};
 
@@ -21,7 +23,7 @@ The key file is made if neither it nor the store is there. It opens this party's
 pub struct PreprocessArgs {
     #[command(flatten)]
     pub store: StoreArgs,
-    /// Entries of the tables that will be looked up in, a power of two 2..4096
+    /// Entries of the tables that will be looked up in, a power of two 2..1048576; rows take an eighth of them in bytes on disk
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = entries)]
     pub entries: u32,
     /// Bits of an entry, 1..64; with 1, and with a boolean index, the output is XOR-shared
@@ -34,7 +36,7 @@ pub struct PreprocessArgs {
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     pub count: u64,
     /// How they are made; makes no difference later
-    #[arg(long, value_enum, default_value_t = Maker::Doubling)]
+    #[arg(long, value_enum, default_value_t = Maker::Auto)]
     pub protocol: Maker,
     #[command(flatten)]
     pub endpoint: EndpointArgs,
@@ -110,8 +112,35 @@ pub struct EndpointArgs {
 /// Makers of one-hot correlations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Maker {
+    /// By what sends the fewest bits for such tables
+    Auto,
     /// By doubling: few bits, more rounds
     Doubling,
     /// By secret-shared rotation (ROTL): one round, more bits and computing
     Rotation,
+    /// By trees, for 256 entries and more
+    Tree,
+}
+
+impl Maker {
+    /// What makes correlations of a shape. Both parties come to the same: bits are a matter of formulas.
+    pub fn generator(self, shape: &Shape) -> Generator {
+        /// Lookups over which the bits are compared.
+        const BATCH: usize = 1000;
+        let bits = |generator: &Generator| {
+            let cost = Lookups::cost(*generator, shape, BATCH).prep;
+            let ots = cost.cots() as f64 * OtConfig::default().engine.figures().sender_bits;
+            cost.bits() as f64 + ots
+        };
+        match self {
+            Self::Doubling => Generator::Doubling,
+            Self::Rotation => Generator::Rotation,
+            Self::Tree => Generator::Tree,
+            Self::Auto => [Generator::Doubling, Generator::Rotation, Generator::Tree]
+                .into_iter()
+                .filter(|generator| generator.log_entries().contains(&shape.log_entries))
+                .min_by(|a, b| bits(a).total_cmp(&bits(b)))
+                .unwrap_or(Generator::Doubling),
+        }
+    }
 }
