@@ -3,10 +3,11 @@
 use plotters::prelude::*;
 
 use super::Section;
+use super::cases::MAIN_ENTRIES;
 use super::evaluate::ratio;
 use super::measure::{Case, Kind, LINKS, Measurements};
 use super::published::{self, Published, Row};
-use super::tables::{MAIN_ENTRIES, find, find_auto};
+use super::tables::{find, find_auto};
 use crate::error::CliError;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:75rem;margin:2rem auto;padding:0 1rem;color:#222}\

@@ -3,6 +3,7 @@
 //!
 //! Every lookup is checked. What the paper measures and this repository does not have is said where it is left out.
 
+mod cases;
 mod evaluate;
 mod html;
 mod measure;
@@ -41,7 +42,7 @@ pub fn run(args: &BenchPaperArgs) -> Result<(), CliError> {
     };
     let machine = Machine::this()?;
     let mut done = Measurements::new(machine, effort);
-    tables::measure(&mut done)?;
+    cases::measure(&mut done)?;
     let mut sections = tables::sections(&done);
     sections.push(evaluate::predictions(&done));
     sections.push(evaluate::choices(&done));
