@@ -107,21 +107,9 @@ impl Known {
     }
 
     fn run(&self, client: &[u64], server: &[u64], seed: u64) -> Run {
-        let (mut client_ot, mut server_ot) = ideal_pair(seed);
-        let party = |ch: &mut Channel, ot: &mut Ot, index: &[u64], seed| {
-            let outputs = self.party(ch, ot, index, seed).unwrap();
-            (outputs, ch.meter().clone())
-        };
-        let (client, server, transcript) = run_pair_recorded(
-            |ch| party(ch, &mut client_ot, client, seed ^ 1),
-            |ch| party(ch, &mut server_ot, server, seed ^ 2),
-        );
-        Run {
-            outputs: [client.0, server.0],
-            meters: [client.1, server.1],
-            ots: [client_ot, server_ot],
-            transcript,
-        }
+        run_parties([client, server], seed, |ch, ot, index, seed| {
+            self.party(ch, ot, index, seed).unwrap()
+        })
     }
 
     /// Runs, checks every output, and that the meter counts what the cost function says.

@@ -28,13 +28,6 @@ struct Case {
     tables: Vec<Table>,
 }
 
-struct Run {
-    outputs: [Vec<Vec<u64>>; 2],
-    meters: [Meter; 2],
-    ots: [Ot; 2],
-    transcript: Transcript,
-}
-
 impl Case {
     fn new(way: Way, log_entries: u32, widths: &[u32]) -> Self {
         Self {
@@ -77,21 +70,9 @@ impl Case {
     }
 
     fn run(&self, client: &[u64], server: &[u64], seed: u64) -> Run {
-        let (mut client_ot, mut server_ot) = ideal_pair(seed);
-        let party = |ch: &mut Channel, ot: &mut Ot, index: &[u64], seed| {
-            let outputs = self.party(ch, ot, index, seed).unwrap();
-            (outputs, ch.meter().clone())
-        };
-        let (client, server, transcript) = run_pair_recorded(
-            |ch| party(ch, &mut client_ot, client, seed ^ 1),
-            |ch| party(ch, &mut server_ot, server, seed ^ 2),
-        );
-        Run {
-            outputs: [client.0, server.0],
-            meters: [client.1, server.1],
-            ots: [client_ot, server_ot],
-            transcript,
-        }
+        run_parties([client, server], seed, |ch, ot, index, seed| {
+            self.party(ch, ot, index, seed).unwrap()
+        })
     }
 
     fn check(&self, client: &[u64], server: &[u64], seed: u64) {

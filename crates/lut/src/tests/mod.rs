@@ -151,21 +151,9 @@ impl Case {
 
     /// Both parties' runs on these shares.
     fn run(&self, client: &[u64], server: &[u64], seed: u64) -> Run {
-        let (mut client_ot, mut server_ot) = ideal_pair(seed);
-        let party = |ch: &mut Channel, ot: &mut Ot, index: &[u64], seed| {
-            let outputs = self.party(ch, ot, index, seed).unwrap();
-            (outputs, ch.meter().clone())
-        };
-        let (client, server, transcript) = run_pair_recorded(
-            |ch| party(ch, &mut client_ot, client, seed ^ 1),
-            |ch| party(ch, &mut server_ot, server, seed ^ 2),
-        );
-        Run {
-            outputs: [client.0, server.0],
-            meters: [client.1, server.1],
-            ots: [client_ot, server_ot],
-            transcript,
-        }
+        run_parties([client, server], seed, |ch, ot, index, seed| {
+            self.party(ch, ot, index, seed).unwrap()
+        })
     }
 
     /// Runs, and checks every output.
@@ -199,6 +187,29 @@ struct Run {
     meters: [Meter; 2],
     ots: [Ot; 2],
     transcript: Transcript,
+}
+
+/// Runs both parties over ideal OTs, each with its index shares and a seed.
+fn run_parties(
+    [client, server]: [&[u64]; 2],
+    seed: u64,
+    party: impl Fn(&mut Channel, &mut Ot, &[u64], u64) -> Vec<Vec<u64>> + Sync,
+) -> Run {
+    let (mut client_ot, mut server_ot) = ideal_pair(seed);
+    let metered = |ch: &mut Channel, ot: &mut Ot, index: &[u64], seed| {
+        let outputs = party(ch, ot, index, seed);
+        (outputs, ch.meter().clone())
+    };
+    let (client, server, transcript) = run_pair_recorded(
+        |ch| metered(ch, &mut client_ot, client, seed ^ 1),
+        |ch| metered(ch, &mut server_ot, server, seed ^ 2),
+    );
+    Run {
+        outputs: [client.0, server.0],
+        meters: [client.1, server.1],
+        ots: [client_ot, server_ot],
+        transcript,
+    }
 }
 
 fn words(log_entries: u32, widths: &[u32], seed: u64) -> Vec<Table> {
