@@ -285,3 +285,28 @@ fn a_failed_sync_hands_out_nothing() {
         assert_eq!(disk.open(party.ch.role()).unwrap().cursor(), 3);
     });
 }
+
+/// After a record failed the store says nothing of itself to the peer: it does not know what is on the disk.
+#[test]
+fn a_failed_record_is_not_reconciled() {
+    let shape = shape(2, Index::Arithmetic, Output::Xor);
+    let stores = Stores::filled(&shape, &[10]);
+    stores.both(|party| {
+        let disk = Simulated::of(&party.path);
+        let mut store = disk.open(party.ch.role()).unwrap();
+        store.reconcile(party.ch).unwrap();
+        let lookups = party.prepare(5).unwrap();
+        // One chunk and its sync, then the record, whose sync fails.
+        disk.medium().fuel = Some(3);
+        let error = store_error(store.append(lookups));
+        assert!(matches!(error, StoreError::Io { .. }), "{error}");
+        disk.medium().fuel = None;
+        let sent = party.ch.meter().total().sent;
+        let error = store_error(store.reconcile(party.ch));
+        assert!(matches!(error, StoreError::Broken { .. }), "{error}");
+        assert_eq!(party.ch.meter().total().sent, sent);
+        let mut store = disk.open(party.ch.role()).unwrap();
+        store.reconcile(party.ch).unwrap();
+        assert_eq!(store.remaining(), 15);
+    });
+}
