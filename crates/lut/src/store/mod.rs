@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! header | record | record | chunk | chunk | …
-//!          └ cursor, ends, key of the chunk at the cursor; written in turn, the later that is whole counts
+//!          └ cursor, ends, key of the chunk at the cursor; twice, the later that is whole counts
 //! ```
 //!
 //! Everything after the header is encrypted and authenticated (XChaCha20-Poly1305). Chunks' keys form a chain that runs
