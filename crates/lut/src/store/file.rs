@@ -137,7 +137,7 @@ impl StoreFile {
     /// that makes them so. Then they are on the disk.
     pub fn write_chunks(&mut self, lookups: &Lookups) -> Result<Place, StoreError> {
         let len = |count| Lookups::saved_len(&self.header.shape, count);
-        let full = chunk::full(len);
+        let full = self.full();
         let mut bytes = Zeroizing::new(Vec::with_capacity(chunk::HEADER + len(full)));
         let mut tail = self.state.tail.clone();
         for range in ranges(lookups.len(), full) {
@@ -154,6 +154,11 @@ impl StoreFile {
         synced.map_err(|e| self.give_back_space(e))?;
         self.unsynced = false;
         Ok(tail)
+    }
+
+    /// Correlations of a full chunk.
+    fn full(&self) -> usize {
+        chunk::full(|count| Lookups::saved_len(&self.header.shape, count))
     }
 
     /// After a write that failed, likely because the disk is full.
@@ -229,7 +234,8 @@ impl StoreFile {
         let mut bytes = [0; chunk::HEADER];
         let read = self.disk.read(place.offset, &mut bytes);
         read.map_err(|e| failed(&self.path, "read", e))?;
-        Head::unseal(&bytes, place, &self.digest)
+        let full = self.full();
+        Head::unseal(&bytes, place, &self.digest, full)
             .ok_or_else(|| damaged(&self.path, "the header of a chunk changed"))
     }
 
