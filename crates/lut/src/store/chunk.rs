@@ -77,8 +77,8 @@ pub(super) fn seal(
 }
 
 impl Head {
-    /// Reads the header of the chunk that must be at `place`.
-    pub fn unseal(bytes: &[u8; HEADER], place: &Place, digest: &[u8]) -> Option<Self> {
+    /// Reads the header of the chunk that must be at `place` and has at most `full` correlations.
+    pub fn unseal(bytes: &[u8; HEADER], place: &Place, digest: &[u8], full: usize) -> Option<Self> {
         let signed = &bytes[..BOUND];
         let mut rest = &bytes[..];
         let got: [u8; FIELDS] = take(&mut rest)?;
@@ -86,7 +86,7 @@ impl Head {
         let head_tag = take(&mut rest)?;
         let count = u32::from_le_bytes([got[16], got[17], got[18], got[19]]) as usize;
         let right = got == fields(place, count)
-            && (1..=MAX_COUNT).contains(&count)
+            && (1..=full).contains(&count)
             && head_key(&place.link).unseal(&nonce, &bound(digest, signed), &mut [], &head_tag);
         right.then_some(Self { count, nonce, tag })
     }
@@ -96,5 +96,28 @@ impl Head {
     pub fn unseal_body(&self, place: &Place, digest: &[u8], body: &mut [u8]) -> bool {
         let bound = bound(digest, &fields(place, self.count));
         body_key(&place.link).unseal(&self.nonce, &bound, body, &self.tag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::state::State;
+
+    /// A chunk larger than any that is written is not read, whatever its tags say: memory is taken by its count.
+    #[test]
+    fn a_count_above_the_limit() {
+        let mut prg = Prg::from_seed(volvelle_prim::Block(3));
+        let place = State::new(&mut prg).head;
+        for (count, right) in [(0, false), (1, true), (7, true), (8, false)] {
+            let mut bytes = [0; HEADER];
+            seal(&place, count, b"digest", &mut prg, &mut bytes).unwrap();
+            let head = Head::unseal(&bytes, &place, b"digest", 7);
+            assert_eq!(head.is_some(), right, "{count}");
+        }
+        assert_eq!(
+            (full(|_| 36), full(|_| 1 << 18), full(|_| 1 << 21)),
+            (4096, 4, 1)
+        );
     }
 }

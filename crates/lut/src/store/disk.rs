@@ -44,7 +44,7 @@ impl Disk for File {
     #[cfg(target_os = "linux")]
     fn discard(&mut self, from: u64, to: u64) {
         use rustix::fs::{FallocateFlags, fallocate};
-        // A file system without holes keeps them; they cannot be decrypted any more.
+        // A file system without holes keeps them; once the record's copy is synced too, nothing in the file has their keys.
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let _ = fallocate(&*self, hole, from, to - from);
     }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Error of a correlation store. Whatever it is, no correlation has been handed out that could be handed out again.
+/// Error of a correlation store. Whatever it is, no correlation has been handed out that this file could hand out again;
+/// an older copy of the file could (see `docs/protocols/store.md`).
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {

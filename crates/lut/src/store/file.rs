@@ -32,6 +32,8 @@ pub(super) struct StoreFile {
     pub state: State,
     /// A record was begun and perhaps not finished.
     broken: bool,
+    /// The newest record's second copy is written and not synced.
+    unsynced: bool,
     /// Where the first chunk that may still be there begins.
     discarded: u64,
 }
@@ -59,8 +61,9 @@ impl StoreFile {
         let mut pages = header.seal(&master.sub(HEADER_KEY), &mut prg)?;
         let state = State::new(&mut prg);
         let key = master.sub(RECORD_KEY);
+        let record = state.seal(&key, &header.digest(), &mut prg)?;
         for slot in 1..=2 {
-            pages.extend(state.seal(&key, &header.digest(), &mut prg)?);
+            pages.extend(record);
             pages.resize((slot + 1) * PAGE, 0);
         }
         Ok(Self {
@@ -73,6 +76,7 @@ impl StoreFile {
             discarded: CHUNKS,
             state,
             broken: false,
+            unsynced: false,
         })
     }
 
@@ -109,14 +113,9 @@ impl StoreFile {
             return Err(damaged(path, "it has been cut off"));
         }
         let (key, digest) = (master.sub(RECORD_KEY), header.digest());
-        let mut latest: Option<State> = None;
-        for slot in 0..2 {
-            let mut record = [0; RECORD];
-            disk.read(slot_offset(slot), &mut record).map_err(io)?;
-            let state = State::unseal(&record, &key, &digest);
-            latest = latest.into_iter().chain(state).max_by_key(|s| s.sequence);
-        }
-        let state = latest.ok_or_else(|| damaged(path, "both records of its cursor changed"))?;
+        let state = latest(&mut *disk, path, |record| {
+            State::unseal(record, &key, &digest)
+        })?;
         if len < state.tail.offset {
             return Err(damaged(path, "it has been cut off"));
         }
@@ -130,6 +129,7 @@ impl StoreFile {
             discarded: state.head.offset,
             state,
             broken: false,
+            unsynced: false,
         })
     }
 
@@ -137,7 +137,7 @@ impl StoreFile {
     /// that makes them so. Then they are on the disk.
     pub fn write_chunks(&mut self, lookups: &Lookups) -> Result<Place, StoreError> {
         let len = |count| Lookups::saved_len(&self.header.shape, count);
-        let full = chunk::full(len);
+        let full = self.full();
         let mut bytes = Zeroizing::new(Vec::with_capacity(chunk::HEADER + len(full)));
         let mut tail = self.state.tail.clone();
         for range in ranges(lookups.len(), full) {
@@ -152,7 +152,13 @@ impl StoreFile {
         }
         let synced = self.disk.sync();
         synced.map_err(|e| self.give_back_space(e))?;
+        self.unsynced = false;
         Ok(tail)
+    }
+
+    /// Correlations of a full chunk.
+    fn full(&self) -> usize {
+        chunk::full(|count| Lookups::saved_len(&self.header.shape, count))
     }
 
     /// After a write that failed, likely because the disk is full.
@@ -162,7 +168,7 @@ impl StoreFile {
         failed(&self.path, "write", source)
     }
 
-    /// Writes what is true from now on; when it returns, it is on the disk.
+    /// Writes what is true from now on; when it returns, it is on the disk once, and twice after the next sync.
     pub fn write_record(
         &mut self,
         cursor: u64,
@@ -179,11 +185,14 @@ impl StoreFile {
         let record = state.seal(&self.key, &self.digest, &mut self.prg)?;
         // After a failure nobody knows what is on the disk; only reading it again can tell.
         self.broken = true;
-        let written = self.disk.write(state.offset(), &record);
+        // The page overwritten first is the last record's copy, whose original is synced.
+        let written = self.disk.write(state.page(), &record);
         written
             .and_then(|()| self.disk.sync())
+            .and_then(|()| self.disk.write(state.twin(), &record))
             .map_err(|e| failed(&self.path, "write", e))?;
         self.broken = false;
+        self.unsynced = true;
         self.state = state;
         Ok(())
     }
@@ -225,7 +234,8 @@ impl StoreFile {
         let mut bytes = [0; chunk::HEADER];
         let read = self.disk.read(place.offset, &mut bytes);
         read.map_err(|e| failed(&self.path, "read", e))?;
-        Head::unseal(&bytes, place, &self.digest)
+        let full = self.full();
+        Head::unseal(&bytes, place, &self.digest, full)
             .ok_or_else(|| damaged(&self.path, "the header of a chunk changed"))
     }
 
@@ -248,6 +258,55 @@ impl StoreFile {
         let lookups = Lookups::load(self.header.role, shape, head.count, &body);
         Ok((lookups, self.next(place, &head)))
     }
+}
+
+impl Drop for StoreFile {
+    fn drop(&mut self) {
+        if self.unsynced && !self.broken {
+            // If it fails, opening does it.
+            let _ = self.disk.sync();
+        }
+    }
+}
+
+/// The newest record, which is in both pages, synced, when this returns: one changed byte then takes nothing back, and
+/// no older record is there to tell older keys.
+fn latest(
+    disk: &mut dyn Disk,
+    path: &Path,
+    unseal: impl Fn(&[u8; RECORD]) -> Option<State>,
+) -> Result<State, StoreError> {
+    let mut unreadable = None;
+    let mut pages = [None; 2];
+    for (slot, page) in pages.iter_mut().enumerate() {
+        let mut record = [0; RECORD];
+        match disk.read(slot_offset(slot as u64), &mut record) {
+            Ok(()) => *page = Some(record),
+            Err(e) => unreadable = Some(e),
+        }
+    }
+    let states = pages.iter().flatten().filter_map(|record| {
+        let state = unseal(record)?;
+        Some((state, *record))
+    });
+    let Some((state, record)) = states.max_by_key(|(state, _)| state.sequence) else {
+        return Err(match unreadable {
+            Some(e) => failed(path, "read", e),
+            None => damaged(path, "both records of its cursor changed"),
+        });
+    };
+    // What was read need not have been synced by who wrote it.
+    let mut synced = disk.sync();
+    if pages[0] != pages[1] {
+        for (slot, page) in pages.iter().enumerate() {
+            if *page != Some(record) {
+                synced = synced.and_then(|()| disk.write(slot_offset(slot as u64), &record));
+            }
+        }
+        synced = synced.and_then(|()| disk.sync());
+    }
+    synced.map_err(|e| failed(path, "write", e))?;
+    Ok(state)
 }
 
 /// The place after a chunk of `bytes` bytes.

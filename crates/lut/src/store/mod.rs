@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! header | record | record | chunk | chunk | …
-//!          └ cursor, ends, key of the chunk at the cursor; written in turn, the later that is whole counts
+//!          └ cursor, ends, key of the chunk at the cursor; twice, the later that is whole counts
 //! ```
 //!
 //! Everything after the header is encrypted and authenticated (XChaCha20-Poly1305). Chunks' keys form a chain that runs
@@ -137,8 +137,10 @@ impl Store {
     /// are given up. Every connection begins with this.
     ///
     /// # Errors
-    /// If the stores were not made with each other, or the peer or the disk fails.
+    /// If the stores were not made with each other, or the peer or the disk fails. [`StoreError::Broken`], and nothing
+    /// sent, if writing a record failed earlier: open the store again.
     pub fn reconcile(&mut self, ch: &mut Channel) -> Result<(), LutError> {
+        self.file.check()?;
         self.check_role(ch)?;
         self.reconciled = false;
         let theirs = agree::exchange(ch, &self.terms())?;
@@ -189,7 +191,8 @@ impl Store {
     /// none of them.
     ///
     /// # Errors
-    /// If their shape is another, or the disk fails; then the parties must reconcile before they go on.
+    /// If their shape is another, or the disk fails. Then the parties must reconcile before they go on; if that gives
+    /// [`StoreError::Broken`], because it was the record that failed, open the store again first.
     pub fn append(&mut self, lookups: Lookups) -> Result<(), LutError> {
         self.check_usable()?;
         check_same_shape(self.shape(), "the lookups are", &lookups.shape())?;
@@ -204,8 +207,9 @@ impl Store {
     /// Hands out the next `count` lookups, once and never again: the cursor is past them on the disk when this returns.
     ///
     /// # Errors
-    /// [`StoreError::Exhausted`] if there are not so many, the cursor unmoved; if `count` is 0. If the disk fails;
-    /// then the parties must reconcile before they go on.
+    /// [`StoreError::Exhausted`] if there are not so many, the cursor unmoved; if `count` is 0. If the disk fails. Then
+    /// the parties must reconcile before they go on; if that gives [`StoreError::Broken`], because it was the record
+    /// that failed, open the store again first.
     pub fn take(&mut self, count: usize) -> Result<Lookups, LutError> {
         self.check_usable()?;
         check_batch(count)?;

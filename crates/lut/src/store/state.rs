@@ -1,7 +1,8 @@
-//! What changes in a store: cursor and ends, in two pages written in turn.
+//! What changes in a store: cursor and ends, in two pages that say the same.
 //!
-//! A page that was being written when the power went is recognised by its tag, and the other one is what held before:
-//! a cursor that nobody has acted on yet.
+//! A record is written to one page and synced, then to the other, whose turn it is to be first at the next record. So at any
+//! moment one page is whole and synced, and a page that was being written when the power went is recognised by its
+//! tag: the other one then holds the same, or what held before, a cursor that nobody has acted on yet.
 
 use volvelle_prim::Prg;
 use zeroize::Zeroizing;
@@ -79,9 +80,14 @@ impl State {
         }
     }
 
-    /// Where the record is written.
-    pub const fn offset(&self) -> u64 {
+    /// Where the record is written first.
+    pub const fn page(&self) -> u64 {
         slot_offset(self.sequence % 2)
+    }
+
+    /// Where it is written then: first place of the next record.
+    pub const fn twin(&self) -> u64 {
+        slot_offset((self.sequence + 1) % 2)
     }
 
     /// The record, encrypted; `bound` is the header's digest.

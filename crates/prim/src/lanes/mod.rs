@@ -189,14 +189,19 @@ fn xor_pads_portable(pads: &[Block], blocks: usize, width: usize, out: &mut [u64
 /// One step of doubling for a batch of vectors `e` of `width` bits: `e' = (e ⊕ p) ‖ p`, with the share
 /// `p = b·(e ⊕ received) ⊕ fold` of the product.
 ///
-/// `fold` is the second half of `data`, which is as long as `e` twice; `e'` takes all its place. Missing
-/// bytes of the last word received count as zero.
+/// `fold` is the second half of `data`, which is as long as `e` twice; `e'` takes all its place. Of narrow vectors
+/// the last word need not be full, and missing bytes of what was received count as zero; from 64 bits on vectors
+/// are whole words, and so must `received` be.
 ///
 /// # Panics
 /// If the lengths do not fit.
 pub fn double(width: usize, e: &[u64], bits: &[u64], received: &[u8], data: &mut [u64]) {
     assert_eq!(data.len(), 2 * e.len(), "room for the doubled vectors");
     assert_eq!(received.len().div_ceil(8), e.len(), "one message a vector");
+    if width >= 64 {
+        assert_eq!(received.len(), 8 * e.len(), "whole words");
+        assert_eq!(e.len() % (width / 64), 0, "whole vectors");
+    }
     #[cfg(target_arch = "x86_64")]
     if wide_registers() {
         // SAFETY: the Vaes backend is current only where AVX-512 was detected.
@@ -344,6 +349,21 @@ mod tests {
         let mut out = vec![0; len];
         crate::Prg::from_seed(Block(seed.into())).fill_u64(&mut out);
         out
+    }
+
+    /// Vectors of whole words are received whole, whatever the backend and the width.
+    #[test]
+    fn doubling_refuses_a_short_word() {
+        for width in [64, 128, 256, 512, 1024] {
+            let e = vec![0; 2 * width / 64];
+            for missing in [1, 7] {
+                let received = vec![0; 8 * e.len() - missing];
+                let refused = std::panic::catch_unwind(|| {
+                    double(width, &e, &[0], &received, &mut vec![0; 2 * e.len()]);
+                });
+                assert!(refused.is_err(), "{width} {missing}");
+            }
+        }
     }
 
     proptest! {

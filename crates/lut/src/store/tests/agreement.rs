@@ -157,23 +157,57 @@ fn reservations() {
     stores.both(|party| assert_eq!(party.open().unwrap().remaining(), 0));
 }
 
-/// What is used up cannot be read from the file by who has the key.
+/// What is used up cannot be read from the file by who has the key: neither record has the key of a used chunk, after
+/// a single call too.
 #[test]
 fn used_chunks_have_no_key_any_more() {
-    let stores = Stores::filled(&small(), &[3 * 4096]);
+    for (count, link) in [(4096 + 1, 1), (2 * 4096, 2), (3 * 4096, 3)] {
+        let stores = Stores::filled(&small(), &[3 * 4096]);
+        stores.both(|party| {
+            let mut store = party.open().unwrap();
+            assert_eq!(store.file.state.head.link.number, 0);
+            drop(store.take(count).unwrap());
+        });
+        let path = stores.path(Role::Client);
+        let bytes = std::fs::read(&path).unwrap();
+        // Each record alone.
+        for spoilt in [1, 2] {
+            let mut bytes = bytes.clone();
+            bytes[spoilt * header::PAGE] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+            let mut store = Store::open(&path, &key(Role::Client)).unwrap();
+            let head = store.file.state.head.clone();
+            assert_eq!(head.link.number, link);
+            assert_eq!(head.first, 4096 * link);
+            assert_eq!(store.file.read_chunk(&head).is_ok(), link < 3);
+            let mut first = head.clone();
+            (first.offset, first.first, first.link.number) = (state::CHUNKS, 0, 0);
+            assert!(store.file.read_chunk(&first).is_err());
+        }
+    }
+}
+
+/// A byte changed anywhere in a used, closed store never takes its cursor back.
+#[test]
+fn no_changed_byte_lowers_the_cursor() {
+    let stores = Stores::filled(&small(), &[20]);
     stores.both(|party| {
         let mut store = party.open().unwrap();
-        assert_eq!(store.file.state.head.link.number, 0);
-        drop(store.take(4096 + 1).unwrap());
-        drop(store.take(1).unwrap());
+        party.look_up(&mut store, 7);
+        party.look_up(&mut store, 6);
     });
-    let mut store = Store::open(&stores.path(Role::Client), &key(Role::Client)).unwrap();
-    let head = store.file.state.head.clone();
-    assert_eq!((head.link.number, head.first), (1, 4096));
-    assert!(store.file.read_chunk(&head).is_ok());
-    let mut first = head.clone();
-    (first.offset, first.first, first.link.number) = (state::CHUNKS, 0, 0);
-    assert!(store.file.read_chunk(&first).is_err());
+    let path = stores.path(Role::Client);
+    let bytes = std::fs::read(&path).unwrap();
+    // Header, records, first chunk, and some of the padding of each page.
+    let pages = (0..=3).flat_map(|page| page * header::PAGE..page * header::PAGE + 300);
+    for at in pages.filter(|&at| at < bytes.len()) {
+        let mut changed = bytes.clone();
+        changed[at] ^= 0x10;
+        std::fs::write(&path, changed).unwrap();
+        if let Ok(store) = Store::open(&path, &key(Role::Client)) {
+            assert_eq!(store.cursor(), 13, "{at}");
+        }
+    }
 }
 
 /// On Linux the space of used chunks goes back to the file system.

@@ -24,6 +24,8 @@ struct Medium {
     fuel: Option<usize>,
     /// Bytes that there is room for.
     room: Option<usize>,
+    /// Where reading fails.
+    bad: Option<u64>,
 }
 
 impl Medium {
@@ -82,6 +84,9 @@ impl Disk for Simulated {
     }
 
     fn read(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        if self.medium().bad == Some(offset) {
+            return Err(io::Error::other("bad sector"));
+        }
         let (medium, offset) = (self.medium(), offset as usize);
         let bytes = medium.seen.get(offset..offset + out.len());
         out.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
@@ -284,4 +289,97 @@ fn a_failed_sync_hands_out_nothing() {
         // The record was written, if not synced.
         assert_eq!(disk.open(party.ch.role()).unwrap().cursor(), 3);
     });
+}
+
+/// After a record failed the store says nothing of itself to the peer: it does not know what is on the disk.
+#[test]
+fn a_failed_record_is_not_reconciled() {
+    let shape = shape(2, Index::Arithmetic, Output::Xor);
+    let stores = Stores::filled(&shape, &[10]);
+    stores.both(|party| {
+        let disk = Simulated::of(&party.path);
+        let mut store = disk.open(party.ch.role()).unwrap();
+        store.reconcile(party.ch).unwrap();
+        let lookups = party.prepare(5).unwrap();
+        // One chunk and its sync, then the record, whose sync fails.
+        disk.medium().fuel = Some(3);
+        let error = store_error(store.append(lookups));
+        assert!(matches!(error, StoreError::Io { .. }), "{error}");
+        disk.medium().fuel = None;
+        let sent = party.ch.meter().total().sent;
+        let error = store_error(store.reconcile(party.ch));
+        assert!(matches!(error, StoreError::Broken { .. }), "{error}");
+        assert_eq!(party.ch.meter().total().sent, sent);
+        let mut store = disk.open(party.ch.role()).unwrap();
+        store.reconcile(party.ch).unwrap();
+        assert_eq!(store.remaining(), 15);
+    });
+}
+
+/// A changed byte, or a page that cannot be read, at any moment when no power has gone: the record's copy serves.
+#[test]
+fn either_record_serves() {
+    let shape = shape(2, Index::Arithmetic, Output::Xor);
+    let stores = Stores::filled(&shape, &[10]);
+    stores.both(|party| {
+        let role = party.ch.role();
+        let disk = Simulated::of(&party.path);
+        let mut store = disk.open(role).unwrap();
+        store.reconcile(party.ch).unwrap();
+        for cursor in 1..=4 {
+            drop(store.take(1).unwrap());
+            for page in [0, 1].map(state::slot_offset) {
+                // The file as it is now, the process gone without closing it.
+                let copy = |bad| {
+                    let copy = Simulated::default();
+                    copy.medium().seen = disk.medium().seen.clone();
+                    copy.medium().bad = bad;
+                    copy
+                };
+                assert_eq!(copy(Some(page)).open(role).unwrap().cursor(), cursor);
+                let changed = copy(None);
+                changed.medium().seen[page as usize + 50] ^= 1;
+                assert_eq!(changed.open(role).unwrap().cursor(), cursor);
+                // Opening has repaired it, and synced that.
+                let mut medium = changed.medium();
+                assert!(medium.kept == disk.medium().seen);
+                medium.bad = Some(state::slot_offset(0));
+                medium.seen[state::slot_offset(1) as usize] ^= 1;
+                drop(medium);
+                let error = changed.open(role).unwrap_err();
+                assert!(matches!(error, StoreError::Io { .. }), "{error}");
+            }
+        }
+    });
+}
+
+/// Closing a store syncs the record's copy, as does opening it after the power went.
+#[test]
+fn closed_stores_have_one_record_twice() {
+    let shape = shape(2, Index::Arithmetic, Output::Xor);
+    let stores = Stores::filled(&shape, &[10]);
+    let mut prg = Prg::from_seed(Block(2));
+    let pages = |disk: &Simulated| {
+        let medium = disk.medium();
+        [0, 1].map(|slot| {
+            let at = state::slot_offset(slot) as usize;
+            medium.kept[at..at + state::RECORD].to_vec()
+        })
+    };
+    for close in [true, false] {
+        let disk = Simulated::of(&stores.path(Role::Client));
+        let mut store = disk.open(Role::Client).unwrap();
+        store.reconciled = true;
+        drop(store.take(3).unwrap());
+        let [first, second] = pages(&disk);
+        assert!(first != second, "the copy is not synced yet");
+        if close {
+            drop(store);
+        } else {
+            disk.medium().restart(&mut prg);
+            assert_eq!(disk.open(Role::Client).unwrap().cursor(), 3);
+        }
+        let [first, second] = pages(&disk);
+        assert!(first == second);
+    }
 }
