@@ -1,5 +1,7 @@
 //! What a machine takes to compute, protocol by protocol.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::{cache, calibrate};
@@ -54,10 +56,23 @@ impl Machine {
     /// If the self-timing fails.
     pub fn this() -> Result<Self, LutError> {
         let stamp = cache::stamp();
-        if let Some(machine) = cache::load().filter(|machine| machine.stamp == stamp) {
-            return Ok(machine);
+        let kept = cache::load().filter(|machine| machine.stamp == stamp);
+        match kept.filter(|machine| machine.times_all_that(&Self::reference())) {
+            Some(machine) => Ok(machine),
+            None => Self::calibrate_and_keep(),
         }
-        Self::calibrate_and_keep()
+    }
+
+    /// Whether every protocol and kind of output that `other` has timings of has some here: a build between two
+    /// versions may have known fewer.
+    fn times_all_that(&self, other: &Self) -> bool {
+        fn kinds(machine: &Machine) -> HashSet<(&str, bool)> {
+            let samples = machine.samples.iter();
+            samples
+                .map(|sample| (sample.protocol.as_str(), sample.xor))
+                .collect()
+        }
+        kinds(self).is_superset(&kinds(other))
     }
 
     /// Times this machine now and keeps the timings for [`Self::this`].
@@ -162,5 +177,22 @@ fn width(samples: &[&Sample], k: u32, bits: u32, phase: fn(&Sample) -> Own) -> O
         }
         (Some(only), _) => phase(only),
         (None, _) => Own::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timings_that_lack_a_protocol_are_made_again() {
+        let reference = Machine::reference();
+        assert!(reference.times_all_that(&reference));
+        let mut older = reference.clone();
+        older
+            .samples
+            .retain(|sample| sample.protocol != Protocol::Garbled.name());
+        assert!(!older.times_all_that(&reference));
+        assert!(reference.times_all_that(&older));
     }
 }
