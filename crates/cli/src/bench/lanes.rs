@@ -331,8 +331,8 @@ impl Reading {
     }
 }
 
-/// Each end's lane, its channel, and the two for what is made ahead. The channels of all ends of the first connection come
-/// first, then those of the second, and so on; a lane's connections are neighbours.
+/// Each end's lane, its channel, and the two for what is made ahead. A lane has `connections` neighbours among the
+/// connections, and of each of them `views` ends are here.
 fn by_lane(
     channels: Vec<Channel>,
     views: usize,
