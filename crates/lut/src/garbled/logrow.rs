@@ -26,7 +26,8 @@ use volvelle_prim::hash::Tccr;
 use volvelle_prim::{Block, Prg, mask, pack};
 use zeroize::Zeroizing;
 
-use super::{Job, Purpose, Shape, Wires, colours, pad_word};
+use super::prepare::Job;
+use super::{Purpose, Shape, Wires, colours, pad_word};
 
 /// Ciphertexts of the one-hot labels.
 pub(super) const fn tree_blocks(k: usize) -> usize {
@@ -358,7 +359,8 @@ fn evaluate_level(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::garbled::{Garbling, move_by_each};
+    use crate::garbled::Garbling;
+    use crate::garbled::prepare::move_by_each;
     use crate::{Index, Sharing};
 
     /// What makes it garbling: all 128 bits are those of a label, not the colour alone.
@@ -388,7 +390,7 @@ mod tests {
             let job = Job {
                 shape: &shape,
                 sharing: Sharing::Xor,
-                wires: &wires,
+                wires: wires.clone(),
                 delta,
                 moved: tables
                     .iter()

@@ -32,6 +32,7 @@
 
 mod gates;
 mod logrow;
+mod prepare;
 mod rows;
 
 use std::ops::Range;
@@ -43,12 +44,9 @@ use zeroize::Zeroizing;
 
 use crate::exchange::{ONLINE_CHUNK, ranges};
 use crate::shape::check_batch;
-use crate::splut::{move_entries, receive_corrections};
+use crate::splut::receive_corrections;
 use crate::{Index, KnownTables, LutError, Sharing};
 
-const INPUTS: Label = Label::new("lut/garbled-inputs");
-const GATES: Label = Label::new("lut/garbled-gates");
-const TABLE: Label = Label::new("lut/garbled-table");
 const OPEN_CHOICES: Label = Label::new("lut/garbled-choices");
 const LABELS: Label = Label::new("lut/garbled-labels");
 
@@ -226,8 +224,8 @@ impl GarbledLut {
             });
         }
         let side = ch.span("garbled-prepare", |ch| match ch.role() {
-            Role::Client => garble(ch, ot, &shape, known, batch, prg).map(Side::Garbler),
-            Role::Server => receive(ch, ot, &shape, batch).map(Side::Evaluator),
+            Role::Client => prepare::garble(ch, ot, &shape, known, batch, prg).map(Side::Garbler),
+            Role::Server => prepare::receive(ch, ot, &shape, batch).map(Side::Evaluator),
         })?;
         Ok(Self { shape, batch, side })
     }
@@ -379,145 +377,6 @@ fn by_wire(labels: &[Block], k: usize) -> Wires {
 fn colours(wires: &Wires, i: usize) -> u64 {
     let bits = wires.iter().enumerate();
     bits.fold(0, |sum, (t, labels)| sum | u64::from(labels[i].lsb()) << t)
-}
-
-/// Garbler: garbles and sends chunk by chunk.
-fn garble(
-    ch: &mut Channel,
-    ot: &mut Ot,
-    shape: &Shape,
-    known: &KnownTables<'_>,
-    batch: usize,
-    prg: &mut Prg,
-) -> Result<Garbler, LutError> {
-    let k = shape.k();
-    let delta = Zeroizing::new(Block(prg.next_block().0 | 1));
-    let mut labels = Zeroizing::new(vec![Block::ZERO; batch * k]);
-    prg.fill_blocks(&mut labels);
-    let room = || Zeroizing::new(vec![0; batch]);
-    let mut shares: Vec<_> = shape.words.iter().map(|_| room()).collect();
-    let mut zero = Zeroizing::new(vec![Block::ZERO; CHUNK.min(batch) * k]);
-    let mut one = zero.clone();
-    let (mut gates, mut table) = (Vec::new(), Vec::new());
-    for lookups in ranges(batch, CHUNK) {
-        let (zero, one) = (
-            &mut zero[..lookups.len() * k],
-            &mut one[..lookups.len() * k],
-        );
-        ot.send_random(ch, 1, zero, one)?;
-        let pairs = one.iter_mut().zip(zero.iter());
-        pairs.for_each(|(one, &zero)| *one = *one ^ zero ^ *delta);
-        ch.send(INPUTS, Block::as_bytes(one))?;
-
-        gates.clear();
-        table.clear();
-        let a = by_wire(&labels[lookups.start * k..lookups.end * k], k);
-        let c = by_wire(zero, k);
-        let mut wires = match shape.index {
-            Index::Boolean => gates::xor(&a, &c),
-            Index::Arithmetic => gates::garble_adder(&a, &c, *delta, &lookups, &mut gates),
-        };
-        let alphas: Vec<u64> = (0..lookups.len()).map(|i| colours(&wires, i)).collect();
-        // From here on, the labels of colour 0.
-        for wire in &mut wires {
-            let labels = wire.iter_mut();
-            labels.for_each(|label| *label ^= delta.keep_if(u8::from(label.lsb())));
-        }
-        let job = Job {
-            shape,
-            sharing: known.sharing,
-            wires: &wires,
-            delta: *delta,
-            moved: known
-                .tables
-                .iter()
-                .map(|table| move_by_each(table.entries(), &alphas))
-                .collect(),
-            lookups,
-        };
-        match shape.garbling {
-            Garbling::Rows => rows::garble(&job, &mut shares, &mut table),
-            Garbling::LogRow => logrow::garble(&job, prg, &mut shares, &mut gates, &mut table),
-        }
-        if shape.gate_blocks() > 0 {
-            ch.send(GATES, Block::as_bytes(&gates))?;
-        }
-        ch.send(TABLE, &table)?;
-    }
-    Ok(Garbler {
-        delta,
-        labels,
-        shares,
-    })
-}
-
-/// What a chunk of tables is garbled from.
-struct Job<'a> {
-    shape: &'a Shape,
-    sharing: Sharing,
-    /// The index's labels of colour 0.
-    wires: &'a Wires,
-    delta: Block,
-    /// Each table for lookup after lookup, in the order of colours.
-    moved: Vec<Zeroizing<Vec<u64>>>,
-    lookups: Range<usize>,
-}
-
-/// The table for one lookup after the other, `T_(y ⊕ α)` at `y`.
-fn move_by_each(table: &[u64], alphas: &[u64]) -> Zeroizing<Vec<u64>> {
-    let n = table.len();
-    let mut moved = Zeroizing::new(vec![0; alphas.len() * n]);
-    let mut scratch = Zeroizing::new(vec![0; n]);
-    for (out, &alpha) in moved.chunks_exact_mut(n).zip(alphas) {
-        move_entries(Index::Boolean, table, alpha, out, &mut scratch);
-    }
-    moved
-}
-
-/// Evaluator: takes in what the garbler sends.
-fn receive(
-    ch: &mut Channel,
-    ot: &mut Ot,
-    shape: &Shape,
-    batch: usize,
-) -> Result<Evaluator, LutError> {
-    let (k, blocks) = (shape.k(), shape.gate_blocks());
-    let mut labels = Zeroizing::new(vec![Block::ZERO; batch * k]);
-    let mut choices = Zeroizing::new(vec![0; batch]);
-    let mut gates = vec![Block::ZERO; batch * blocks];
-    let mut table = vec![0; shape.table_bytes(batch)];
-    let mut bits = Zeroizing::new(vec![0; CHUNK.min(batch) * k]);
-    let mut inputs = vec![Block::ZERO; CHUNK.min(batch) * k];
-    for lookups in ranges(batch, CHUNK) {
-        let labels = &mut labels[lookups.start * k..lookups.end * k];
-        let (bits, inputs) = (&mut bits[..labels.len()], &mut inputs[..labels.len()]);
-        ot.recv_random(ch, 1, bits, labels)?;
-        ch.recv(INPUTS, Block::as_bytes_mut(inputs))?;
-        let corrected = labels.iter_mut().zip(inputs).zip(bits.iter());
-        corrected.for_each(|((label, input), &bit)| *label ^= input.keep_if(bit));
-        let drawn = choices[lookups.clone()]
-            .iter_mut()
-            .zip(bits.chunks_exact(k));
-        for (choice, bits) in drawn {
-            let bits = bits.iter().rev();
-            *choice = bits.fold(0, |c, &bit| c << 1 | u32::from(bit));
-        }
-        if blocks > 0 {
-            let gates = &mut gates[lookups.start * blocks..lookups.end * blocks];
-            ch.recv(GATES, Block::as_bytes_mut(gates))?;
-        }
-        let start = shape.table_start(&lookups);
-        ch.recv(
-            TABLE,
-            &mut table[start..][..shape.table_bytes(lookups.len())],
-        )?;
-    }
-    Ok(Evaluator {
-        choices,
-        labels,
-        gates,
-        table,
-    })
 }
 
 /// Word `at` of a pad of 64-bit words.

@@ -13,7 +13,8 @@ use volvelle_prim::hash::Tccr;
 use volvelle_prim::{Block, mask, pack};
 use zeroize::Zeroizing;
 
-use super::{Job, Purpose, Shape, Wires, colours, pad_word};
+use super::prepare::Job;
+use super::{Purpose, Shape, Wires, colours, pad_word};
 
 /// Twice a block, in GF(2^128) modulo `x^128 + x^7 + x^2 + x + 1`.
 fn double(block: Block) -> Block {
@@ -35,7 +36,7 @@ fn keys(wires: &Wires) -> Zeroizing<Vec<Block>> {
 pub(super) fn garble(job: &Job<'_>, shares: &mut [Zeroizing<Vec<u64>>], table: &mut Vec<u8>) {
     let (n, count) = (1 << job.shape.log_entries, job.lookups.len());
     let width = job.shape.words.len().div_ceil(2);
-    let keys = keys(job.wires);
+    let keys = keys(&job.wires);
     let hash = Tccr {
         first: Purpose::Row.tweak(&job.lookups),
         width,
