@@ -15,7 +15,7 @@
 //! `P` hashes to the group (SHA-512, then the map of RFC 9496 §4.3.4). Bits: 256 from the sender, 512·128
 //! from the receiver. Two messages.
 
-use curve25519_dalek::ristretto::RistrettoPoint;
+use curve25519_dalek::ristretto::{RistrettoBasepointTable, RistrettoPoint};
 use sha2::{Digest, Sha256, Sha512};
 use volvelle_net::{Channel, Label};
 use volvelle_prim::{Block, Prg};
@@ -86,7 +86,7 @@ fn receive(
 ) -> Result<Zeroizing<Vec<Block>>, OtError> {
     let mut a = [0; POINT];
     ch.recv(FIRST, &mut a)?;
-    let public = decode(&a, 0)?;
+    let multiples = RistrettoBasepointTable::create(&decode(&a, 0)?);
     let mut replies = [[[0; POINT]; 2]; COUNT];
     let mut keys = Zeroizing::new(Vec::with_capacity(COUNT));
     for (i, values) in replies.iter_mut().enumerate() {
@@ -101,7 +101,7 @@ fn receive(
             .compress()
             .to_bytes();
         *values = ordered(&own, &other, c);
-        keys.push(key(i, c, &a, values, &(secret.0 * public)));
+        keys.push(key(i, c, &a, values, &(&multiples * &secret.0)));
     }
     ch.send(REPLY, replies.as_flattened().as_flattened())?;
     Ok(keys)

@@ -14,7 +14,7 @@
 //! Bits: 256 from the sender, 256·128 from the receiver. Two messages.
 
 use curve25519_dalek::constants::RISTRETTO_BASEPOINT_TABLE;
-use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
+use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoBasepointTable, RistrettoPoint};
 use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::{Identity, IsIdentity};
 use sha2::{Digest, Sha256};
@@ -109,13 +109,15 @@ fn receive(
     let mut a = [0; POINT];
     ch.recv(FIRST, &mut a)?;
     let public = decode(&a, 0)?;
+    // Many multiples of one public point: its table pays from the tenth or so.
+    let multiples = RistrettoBasepointTable::create(&public);
     let mut reply = [[0; POINT]; COUNT];
     let mut keys = Zeroizing::new(Vec::with_capacity(COUNT));
     for (i, b) in reply.iter_mut().enumerate() {
         let secret = Secret::random(prg);
         let masked = conditional(&public, choice(choices, i).into());
         *b = (secret.public() + masked).compress().to_bytes();
-        keys.push(key(i, &a, b, &(secret.0 * public)));
+        keys.push(key(i, &a, b, &(&multiples * &secret.0)));
     }
     ch.send(REPLY, reply.as_flattened())?;
     Ok(keys)
