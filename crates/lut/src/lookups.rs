@@ -265,7 +265,7 @@ fn make(
             let layout = Layout::new(k, index);
             Making::Doubling(Doubling::new(role, k, layout, batch, prg))
         }
-        Generator::Tree => Making::Tree(Tree::new(role, ot, (k, index), batch, prg)),
+        Generator::Tree => Making::Tree(Tree::new(role, ot, (k, index), batch, prg)?),
     };
     for sender in [Role::Client, Role::Server] {
         match &mut making {

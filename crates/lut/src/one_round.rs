@@ -80,7 +80,7 @@ impl OneRound {
         let words = check(shape)?;
         check_batch(batch)?;
         ch.span("lut-prepare", |ch| {
-            Preparing::new(ch.role(), ot, shape, words, batch).run(ch, ot)
+            Preparing::new(ch.role(), ot, shape, words, batch)?.run(ch, ot)
         })
     }
 
@@ -226,9 +226,15 @@ struct Preparing {
 }
 
 impl Preparing {
-    fn new(role: Role, ot: &Ot, shape: &Shape, words: &[u32], batch: usize) -> Self {
+    fn new(
+        role: Role,
+        ot: &Ot,
+        shape: &Shape,
+        words: &[u32],
+        batch: usize,
+    ) -> Result<Self, LutError> {
         let layout = Layout::new(shape.log_entries, shape.index);
-        Self {
+        Ok(Self {
             role,
             log_entries: shape.log_entries,
             index: shape.index,
@@ -236,8 +242,8 @@ impl Preparing {
             batch,
             layout,
             position: Position::new(role, layout, batch),
-            trees: Trees::new(role, ot, shape.log_entries as usize, batch),
-        }
+            trees: Trees::new(role, ot, shape.log_entries as usize, batch)?,
+        })
     }
 
     fn run(mut self, ch: &mut Channel, ot: &mut Ot) -> Result<OneRound, LutError> {

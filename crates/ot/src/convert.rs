@@ -25,6 +25,9 @@ const MESSAGES: Label = Label::new("ot/chosen/messages");
 /// [`OtError::Net`] for connection trouble or a malformed message.
 pub fn send_chosen(ot: &mut Ot, ch: &mut Channel, messages: &[[Block; 2]]) -> Result<(), OtError> {
     let count = messages.len();
+    if count == 0 {
+        return Ok(());
+    }
     check_frame(32 * count)?;
     let mut zeros = Zeroizing::new(vec![Block::ZERO; count]);
     let mut ones = zeros.clone();
@@ -51,6 +54,9 @@ pub fn send_chosen(ot: &mut Ot, ch: &mut Channel, messages: &[[Block; 2]]) -> Re
 /// As [`send_chosen`].
 pub fn recv_chosen(ot: &mut Ot, ch: &mut Channel, choices: &BitVec) -> Result<Vec<Block>, OtError> {
     let count = choices.len();
+    if count == 0 {
+        return Ok(vec![]);
+    }
     check_frame(32 * count)?;
     let mut random = Zeroizing::new(vec![0; count]);
     let mut pads = Zeroizing::new(vec![Block::ZERO; count]);
@@ -135,6 +141,9 @@ impl OneOfN {
         let (n, k) = (1usize << self.log_n, self.log_n as usize);
         let count = messages.len() / n;
         OtError::check("messages of 1-of-n OTs", count * n, messages.len())?;
+        if count == 0 {
+            return Ok(());
+        }
         check_frame(pack::packed_len(messages.len(), self.bits))?;
         let width = self.width();
         let mut zeros = Zeroizing::new(vec![Block::ZERO; count * k * width]);
@@ -166,19 +175,20 @@ impl OneOfN {
     pub fn recv(self, ot: &mut Ot, ch: &mut Channel, choices: &[u64]) -> Result<Vec<u64>, OtError> {
         self.check()?;
         let (n, k, count) = (1usize << self.log_n, self.log_n as usize, choices.len());
+        if count == 0 {
+            return Ok(vec![]);
+        }
         check_frame(pack::packed_len(count * n, self.bits))?;
         let width = self.width();
         let mut bits = Zeroizing::new(vec![0; count * k]);
         let mut pads = Zeroizing::new(vec![Block::ZERO; count * k * width]);
         ot.recv_random(ch, width, &mut bits, &mut pads)?;
-        let random: Vec<u64> = bits
-            .chunks_exact(k)
-            .map(|bits| {
-                bits.iter()
-                    .enumerate()
-                    .fold(0, |acc, (t, &b)| acc | u64::from(b) << t)
-            })
-            .collect();
+        let joined = |bits: &[u8]| {
+            let bits = bits.iter().enumerate();
+            bits.fold(0, |acc, (t, &b)| acc | u64::from(b) << t)
+        };
+        let random: Zeroizing<Vec<u64>> =
+            Zeroizing::new(bits.chunks_exact(k).map(joined).collect());
         let fix: Vec<u64> = random.iter().zip(choices).map(|(r, c)| r ^ c).collect();
         ot.or_broken(ch.send(FIX, &pack::pack(&fix, self.log_n)))?;
         let masked = ot.or_broken(recv_words(ch, MESSAGES, count * n, self.bits))?;

@@ -25,13 +25,16 @@ use crate::{Ot, OtError};
 
 impl Ot {
     /// This party's share of Δ; bit 0 of Δ is 1. One Δ for the whole session.
-    #[must_use]
-    pub fn delta_share(&self) -> Zeroizing<Block> {
+    ///
+    /// # Errors
+    /// [`OtError::Unsupported`] in malicious security, as for the products it goes with.
+    pub fn delta_share(&self) -> Result<Zeroizing<Block>, OtError> {
+        self.check_semi_honest()?;
         let delta = self.sender.delta();
-        Zeroizing::new(match self.role {
+        Ok(Zeroizing::new(match self.role {
             Role::Client => delta,
             Role::Server => without_bit_0(delta),
-        })
+        }))
     }
 
     /// What is made of products reveals Δ to a peer that cheats, and with it every OT of the session: see
@@ -98,7 +101,7 @@ impl Ot {
         check_pads(products.len(), pads.len())?;
         OtError::check("bits of products", products.len(), bits.len())?;
         self.guarded(|ot| {
-            let own = ot.delta_share();
+            let own = ot.delta_share()?;
             let mut r = Zeroizing::new([Block::ZERO; CHUNK]);
             let chunks = products.chunks_mut(CHUNK).zip(bits.chunks_mut(CHUNK));
             for (c, (products, bits)) in chunks.enumerate() {
@@ -168,7 +171,13 @@ mod tests {
                         .unwrap();
                 }
             }
-            (bits, products, [zeros, ones], chosen, *ot.delta_share())
+            (
+                bits,
+                products,
+                [zeros, ones],
+                chosen,
+                *ot.delta_share().unwrap(),
+            )
         };
         let (mut a, mut b) = ideal_pair(4);
         let (a, b) = run_pair(|ch| run(ch, &mut a), |ch| run(ch, &mut b));
@@ -200,6 +209,7 @@ mod tests {
         let refused = run_pair(
             |ch| {
                 let mut ot = Ot::setup(ch, config).unwrap();
+                assert!(ot.delta_share().is_err());
                 ot.send_products(ch, &mut [Block::ZERO], (&mut [], &mut []))
             },
             |ch| {

@@ -418,8 +418,8 @@ fn extension(
     OtConfig { base, security, .. }: OtConfig,
 ) -> Result<Sources, OtError> {
     let delta = Zeroizing::new(Block(prg.next_block().0 | 1));
-    let choices = softspoken::base_choices(piece, *delta);
-    let keys = base::both_ways(ch, prg, (base, security), choices)?;
+    let choices = Zeroizing::new(softspoken::base_choices(piece, *delta));
+    let keys = base::both_ways(ch, prg, (base, security), *choices)?;
     let receiver = SoftSpokenReceiver::new(ch, (piece, security), &keys.pairs, prg)?;
     let sender = SoftSpokenSender::new(ch, (piece, security), *delta, &keys.chosen)?;
     Ok((Box::new(sender), Box::new(receiver)))

@@ -130,26 +130,26 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Starts a batch.
+    /// Starts a batch; an error in malicious security.
     pub fn new(
         role: Role,
         ot: &Ot,
         (log_entries, index): (u32, Index),
         batch: usize,
         prg: &mut Prg,
-    ) -> Self {
+    ) -> Result<Self, LutError> {
         let layout = Layout::new(log_entries, index);
-        Self {
+        Ok(Self {
             log_entries,
             index,
             batch,
             layout,
             doubling: Doubling::new(role, LEAF, layout, batch, prg),
-            trees: Trees::new(role, ot, depth(log_entries), batch),
+            trees: Trees::new(role, ot, depth(log_entries), batch)?,
             corrections: per_lookup(batch),
             sums: zeros(batch),
             weights: zeros(batch),
-        }
+        })
     }
 
     /// Draws the random OTs of one direction.

@@ -153,21 +153,21 @@ pub(crate) fn open_corrections(
 }
 
 impl Trees {
-    /// For trees of `depth` levels.
-    pub fn new(role: Role, ot: &Ot, depth: usize, batch: usize) -> Self {
-        let delta = ot.delta_share();
+    /// For trees of `depth` levels; an error in malicious security.
+    pub fn new(role: Role, ot: &Ot, depth: usize, batch: usize) -> Result<Self, LutError> {
+        let delta = ot.delta_share()?;
         let mut keys = zeros(batch.div_ceil(TREES) * depth);
         for (i, key) in keys.iter_mut().enumerate() {
             // (1 ⊕ b_i)·Δ is Δ ⊕ b_i·Δ; level 1 starts from b_1·Δ.
             *key = [delta.keep_if(u8::from(i % depth > 0)); TREES];
         }
-        Self {
+        Ok(Self {
             role,
             depth,
             batch,
             delta,
             keys,
-        }
+        })
     }
 
     /// Draws the OTs of one direction. Bit `i` of a path is bit `first + i` of a position.

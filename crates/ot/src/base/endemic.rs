@@ -22,7 +22,7 @@ use volvelle_prim::{Block, Prg};
 use zeroize::Zeroizing;
 
 use super::ristretto::{POINT, Secret, decode, first_block};
-use super::{COUNT, Keys, choice};
+use super::{COUNT, Keys, choice, room_for_pairs};
 use crate::OtError;
 
 /// Bytes that both parties send for one direction.
@@ -62,20 +62,16 @@ pub(super) fn run(ch: &mut Channel, prg: &mut Prg, choices: Block) -> Result<Key
     let chosen = receive(ch, prg, choices)?;
     let mut replies = [[[0; POINT]; 2]; COUNT];
     ch.recv(REPLY, replies.as_flattened_mut().as_flattened_mut())?;
-    let pairs = replies.iter().enumerate().map(|(i, values)| {
+    let mut pairs = room_for_pairs();
+    for (i, values) in replies.iter().enumerate() {
         let slot = |v: u8| -> Result<Block, OtError> {
             let (own, other) = (&values[usize::from(v)], &values[usize::from(1 ^ v)]);
             let public = decode(own, i)? + offset(i, v, other);
             Ok(key(i, v, &a, values, &(secret.0 * public)))
         };
-        Ok([slot(0)?, slot(1)?])
-    });
-    Ok(Keys {
-        pairs: pairs
-            .collect::<Result<Vec<_>, OtError>>()
-            .map(Zeroizing::new)?,
-        chosen,
-    })
+        pairs.push([slot(0)?, slot(1)?]);
+    }
+    Ok(Keys { pairs, chosen })
 }
 
 /// Receives the first message, replies, and derives the chosen keys.
@@ -91,8 +87,9 @@ fn receive(
     let mut keys = Zeroizing::new(Vec::with_capacity(COUNT));
     for (i, values) in replies.iter_mut().enumerate() {
         let c = choice(choices, i);
-        let mut uniform = [0; 64];
-        prg.fill_bytes(&mut uniform);
+        // It tells which of the two values is the random one: the choice.
+        let mut uniform = Zeroizing::new([0; 64]);
+        prg.fill_bytes(&mut *uniform);
         let other = RistrettoPoint::from_uniform_bytes(&uniform)
             .compress()
             .to_bytes();

@@ -26,7 +26,7 @@ use volvelle_prim::{Block, Prg};
 use zeroize::Zeroizing;
 
 use super::ristretto::first_block;
-use super::{COUNT, Keys, choice};
+use super::{COUNT, Keys, choice, room_for_pairs};
 use crate::OtError;
 
 /// The modulus of ML-KEM.
@@ -152,14 +152,15 @@ fn request(index: usize, c: u8, prg: &mut Prg, out: &mut [u8]) -> DecapsulationK
     let public = secret.encapsulation_key().to_bytes();
     let (vector, seed) = public.split_at(VECTOR);
 
-    let mut entropy = [0; 16 * COEFFICIENTS];
-    prg.fill_bytes(&mut entropy);
-    let mut other = [0; VECTOR];
-    encode(&reduce(&entropy), &mut other);
-    let mut own = [0; VECTOR];
+    // Which of the two values is which tells the choice.
+    let mut entropy = Zeroizing::new([0; 16 * COEFFICIENTS]);
+    prg.fill_bytes(&mut *entropy);
+    let mut other = Zeroizing::new([0; VECTOR]);
+    encode(&reduce(&entropy), &mut *other);
+    let mut own = Zeroizing::new([0; VECTOR]);
     encode(
-        &combine(&decode(vector), &offset(index, c, seed, &other), true),
-        &mut own,
+        &combine(&decode(vector), &offset(index, c, seed, &other[..]), true),
+        &mut *own,
     );
 
     let swap = 0u8.wrapping_sub(c);
@@ -191,6 +192,7 @@ fn reply(
         let mut message = Zeroizing::new([0; 32]);
         prg.fill_bytes(&mut *message);
         let (ciphertext, shared) = public.encapsulate_deterministic(&(*message).into());
+        let shared = Zeroizing::new(shared);
         out.copy_from_slice(&ciphertext);
         *key_out = key(index, v as u8, out, &shared);
     }
@@ -201,16 +203,12 @@ fn reply(
 fn open(index: usize, c: u8, secret: &DecapsulationKey768, ciphertexts: &[u8]) -> Block {
     let (first, second) = ciphertexts.split_at(CIPHERTEXT);
     let take = 0u8.wrapping_sub(c);
-    let mut ciphertext = [0; CIPHERTEXT];
+    let mut ciphertext = Zeroizing::new([0; CIPHERTEXT]);
     for (out, (a, b)) in ciphertext.iter_mut().zip(first.iter().zip(second)) {
         *out = a ^ ((a ^ b) & take);
     }
-    key(
-        index,
-        c,
-        &ciphertext,
-        &secret.decapsulate(&ciphertext.into()),
-    )
+    let shared = Zeroizing::new(secret.decapsulate(&(*ciphertext).into()));
+    key(index, c, &*ciphertext, &shared)
 }
 
 pub(super) fn run(ch: &mut Channel, prg: &mut Prg, choices: Block) -> Result<Keys, OtError> {
@@ -224,13 +222,11 @@ pub(super) fn run(ch: &mut Channel, prg: &mut Prg, choices: Block) -> Result<Key
     ch.recv(FIRST, &mut requests)?;
 
     let mut ciphertexts = vec![0; COUNT * 2 * CIPHERTEXT];
-    let pairs = requests
-        .chunks_exact(REQUEST)
-        .zip(ciphertexts.chunks_exact_mut(2 * CIPHERTEXT))
-        .enumerate()
-        .map(|(i, (request, out))| reply(i, request, prg, out))
-        .collect::<Result<Vec<_>, OtError>>()
-        .map(Zeroizing::new)?;
+    let mut pairs = room_for_pairs();
+    let replies = ciphertexts.chunks_exact_mut(2 * CIPHERTEXT);
+    for (i, (request, out)) in requests.chunks_exact(REQUEST).zip(replies).enumerate() {
+        pairs.push(reply(i, request, prg, out)?);
+    }
     ch.send(REPLY, &ciphertexts)?;
     ch.recv(REPLY, &mut ciphertexts)?;
 

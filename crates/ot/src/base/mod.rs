@@ -80,6 +80,11 @@ pub(crate) fn both_ways(
     }
 }
 
+/// Room for all keys of a sender: pushing them never moves them, which would leave copies.
+fn room_for_pairs() -> Zeroizing<Vec<[Block; 2]>> {
+    Zeroizing::new(Vec::with_capacity(COUNT))
+}
+
 /// Bit `i` of `choices`.
 fn choice(choices: Block, i: usize) -> u8 {
     (choices.0 >> i & 1) as u8

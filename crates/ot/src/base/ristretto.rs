@@ -23,7 +23,7 @@ use volvelle_net::{Channel, Label};
 use volvelle_prim::{Block, Prg};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::{COUNT, Keys, choice};
+use super::{COUNT, Keys, choice, room_for_pairs};
 use crate::OtError;
 
 /// Bytes of an encoded group element.
@@ -88,16 +88,12 @@ pub(super) fn run(ch: &mut Channel, prg: &mut Prg, choices: Block) -> Result<Key
     let mut reply = [[0; POINT]; COUNT];
     ch.recv(REPLY, reply.as_flattened_mut())?;
     let offset = secret.0 * public;
-    let pairs = reply.iter().enumerate().map(|(i, b)| {
+    let mut pairs = room_for_pairs();
+    for (i, b) in reply.iter().enumerate() {
         let shared = secret.0 * decode(b, i)?;
-        Ok([key(i, &a, b, &shared), key(i, &a, b, &(shared - offset))])
-    });
-    Ok(Keys {
-        pairs: pairs
-            .collect::<Result<Vec<_>, OtError>>()
-            .map(Zeroizing::new)?,
-        chosen,
-    })
+        pairs.push([key(i, &a, b, &shared), key(i, &a, b, &(shared - offset))]);
+    }
+    Ok(Keys { pairs, chosen })
 }
 
 /// Receives the first message, replies, and derives the chosen keys.

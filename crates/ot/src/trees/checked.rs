@@ -27,6 +27,7 @@
 //! Bits: 128·d a tree, 640 a check. Two rounds more.
 
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 use volvelle_net::{Channel, Label};
 use volvelle_prim::ggm::{self, Leaf, PerTree, TREES};
 use volvelle_prim::{Block, Prg, gf128};
@@ -127,7 +128,7 @@ impl Planted {
         for (group, cots) in groups(cots, depth).enumerate() {
             let used = cots.len() / depth as usize;
             let sums = planted.expand(group, &mut nodes);
-            let left = std::iter::once(&planted.roots[group]).chain(&sums);
+            let left = std::iter::once(&planted.roots[group]).chain(sums.iter());
             let message: Vec<Block> = left
                 .zip(cots.chunks_exact(used))
                 .flat_map(|(sum, q)| sum.iter().zip(q).map(|(&sum, &q)| sum ^ q))
@@ -148,8 +149,8 @@ impl Planted {
         Ok(planted)
     }
 
-    fn expand(&self, group: usize, nodes: &mut [Block]) -> Vec<PerTree<Block>> {
-        let mut sums = vec![[Block::ZERO; TREES]; self.depth as usize - 1];
+    fn expand(&self, group: usize, nodes: &mut [Block]) -> Zeroizing<Vec<PerTree<Block>>> {
+        let mut sums = Zeroizing::new(vec![[Block::ZERO; TREES]; self.depth as usize - 1]);
         ggm::expand(
             &self.roots[group],
             *self.delta,
@@ -210,7 +211,8 @@ impl Punctured {
         )?;
         let mut told = [0; 32];
         ch.recv(ANSWER, &mut told)?;
-        if told != answer(tally.sum ^ gf128::pack(masks)) {
+        let expected = answer(tally.sum ^ gf128::pack(masks));
+        if !bool::from(told.ct_eq(&expected)) {
             return Err(OtError::Cheating {
                 what: "a punctured tree",
             });

@@ -50,7 +50,8 @@ pub(crate) fn send(
     nodes: &mut [Block],
 ) -> Result<(), OtError> {
     let q = lanes(cots, depth, used);
-    let mut sums = vec![[Block::ZERO; TREES]; depth as usize - 1];
+    // A sum and its message give the COT's block.
+    let mut sums = Zeroizing::new(vec![[Block::ZERO; TREES]; depth as usize - 1]);
     ggm::expand(&q[0], delta, depth, nodes, &mut sums);
     let message: Vec<Block> = sums
         .iter()
