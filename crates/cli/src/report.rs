@@ -153,6 +153,12 @@ pub fn count(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
+/// Lets [`peak_mib`] count from what is used now, where the system can (Linux).
+pub fn forget_peak() {
+    // Where it cannot, the peak stays that of the whole process, which is no less.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
 /// The most memory this process has had at once, in MiB; 0 where the system does not say.
 pub fn peak_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -16,7 +16,7 @@ use serde_json::Value;
 use self::lanes::Lanes;
 use crate::args::{BenchArgs, OtEngine, RemoteArgs};
 use crate::error::CliError;
-use crate::report::{PerItem, Setup, bytes, peak_mib, print};
+use crate::report::{PerItem, Setup, bytes, forget_peak, peak_mib, print};
 
 /// A case's parameters, in the order in which they are shown.
 type Parameters = Vec<(&'static str, Value)>;
@@ -32,6 +32,7 @@ fn each_engine(
     for &engine in OtEngine::value_variants() {
         // `ferret` is one of the others under its usual name.
         if !matches!(engine, OtEngine::All | OtEngine::Auto | OtEngine::Ferret) {
+            forget_peak();
             run(BenchArgs {
                 engine,
                 ..bench.clone()
@@ -143,6 +144,9 @@ impl Case {
                 cost.rounds
             )
         };
+        let cold = self.cold_ms.map_or_else(String::new, |ms| {
+            format!(", {ms:.0} ms to the first 10 000")
+        });
         [
             parameters.join(", "),
             "  per item                 bits            µs       million/s   rounds".to_owned(),
@@ -150,7 +154,7 @@ impl Case {
             row("online", &self.online),
             row("total", &self.total),
             format!(
-                "  set-up {}, {:.0} ms; {} checked, {} wrong; threads a party {}; peak memory {:.0} MiB",
+                "  set-up {}, {:.0} ms{cold}; {} checked, {} wrong; threads a party {}; peak memory {:.0} MiB",
                 bytes(self.setup.bits / 8.0),
                 self.setup.ms,
                 self.checked,
