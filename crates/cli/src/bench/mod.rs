@@ -3,7 +3,6 @@
 mod choice;
 pub mod compare;
 pub mod dealer;
-mod gate;
 mod lanes;
 pub mod lut;
 pub mod ot;

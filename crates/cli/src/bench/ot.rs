@@ -1,30 +1,41 @@
 //! `volvelle bench ot`: oblivious transfers, as they are made (correlated) or hashed (random); the client sends.
 
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Instant;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 use volvelle_net::{Phase, Role};
-use volvelle_ot::{CorrelatedBatch, Cost};
+use volvelle_ot::{CorrelatedBatch, CorrelatedTags, Cost};
 use volvelle_prim::Block;
 
-use super::gate::Gate;
 use super::lanes::{End, Lanes, Measured, split};
 use super::{Case, choice};
 use crate::args::{BenchOtArgs, OtKind};
 use crate::error::CliError;
 use crate::report::PerItem;
 
-/// OTs of a lane between two checks: as few as stay in the second-level cache, as where they are used up at once. Several
-/// lanes wait for each other less often: where they are more than the processors, each change of lanes fills the cache anew.
-const fn stretch_len(lanes: usize) -> usize {
-    if lanes == 1 { 1 << 14 } else { 1 << 20 }
-}
+/// OTs of a lane between two checks: as few as stay in the second-level cache, as where they are used up at once.
+const STRETCH: usize = 1 << 14;
+
+/// Stretches that a lane's client may be ahead of its server.
+const AHEAD: usize = 16;
 
 /// OTs a lane before time is taken; they are checked, but not among those counted.
 const WARM: usize = 1 << 20;
 
 /// OTs a lane whose arrival from a cold start is timed; they are checked, but not among those counted.
 const COLD: usize = 10_000;
+
+/// What the client has noted of a stretch, for the server to check its own by. A wrong OT passes with probability 2^-32.
+enum Tags {
+    Correlated(CorrelatedTags),
+    /// Of both pads of an OT.
+    Random(Vec<[u32; 2]>),
+}
+
+fn tag(block: Block) -> u32 {
+    let half = block.0 as u64 ^ (block.0 >> 64) as u64;
+    half as u32 ^ (half >> 32) as u32
+}
 
 /// One party's OTs of a stretch; the next stretch overwrites them.
 enum Half {
@@ -76,14 +87,30 @@ impl Half {
         }
     }
 
-    /// How many OTs of client and server do not belong together.
-    fn wrong(client: &Self, server: &Self, count: usize) -> usize {
-        match (client, server) {
-            (Self::Correlated(client), Self::Correlated(server)) => client.mismatches(server),
-            (Self::Sender { zeros, ones }, Self::Receiver { choices, pads }) => {
-                let chosen = |i: &usize| [zeros[*i], ones[*i]][usize::from(choices[*i] & 1)];
-                (0..count)
-                    .filter(|i| chosen(i) != pads[*i] || zeros[*i] == ones[*i])
+    /// The client's note.
+    fn tags(&self) -> Tags {
+        match self {
+            Self::Correlated(batch) => Tags::Correlated(batch.tags()),
+            Self::Sender { zeros, ones } => {
+                let pairs = zeros.iter().zip(ones);
+                // Pads that are the same fit no pad: the server finds both wrong.
+                let pair = |(&zero, &one)| match (tag(zero), tag(one)) {
+                    (a, b) if zero == one => [!a, !b],
+                    (a, b) => [a, b],
+                };
+                Tags::Random(pairs.map(pair).collect())
+            }
+            Self::Receiver { .. } => Tags::Random(vec![]),
+        }
+    }
+
+    /// How many of the server's `count` OTs do not belong to the client's.
+    fn wrong(&self, client: &Tags, count: usize) -> usize {
+        match (self, client) {
+            (Self::Correlated(batch), Tags::Correlated(tags)) => batch.mismatches_with(tags),
+            (Self::Receiver { choices, pads }, Tags::Random(tags)) if tags.len() == count => {
+                let own = choices.iter().zip(pads).zip(tags);
+                own.filter(|((choice, pad), tags)| tags[usize::from(**choice & 1)] != tag(**pad))
                     .count()
             }
             _ => count,
@@ -123,22 +150,14 @@ fn run_one(args: &BenchOtArgs) -> Result<(), CliError> {
     ];
     let sizes = split(count, &bench)?;
     let mut lanes = Lanes::new(&bench, None, &parameters)?;
-    let cold = halves(args.kind, &lanes, COLD);
     let start = Instant::now();
-    let (mut wrong, _) = fill_and_check(&mut lanes, Phase::Setup, &cold, 1, |_, _| COLD)?;
+    let (mut wrong, _) = fill_and_check(&mut lanes, Phase::Setup, args.kind, |_| COLD)?;
     let cold_ms = lanes.setup.ms + start.elapsed().as_secs_f64() * 1e3;
-    let most = stretch_len(sizes.len());
-    let room = halves(args.kind, &lanes, most);
-    wrong += fill_and_check(&mut lanes, Phase::Setup, &room, WARM / most, |_, _| most)?.0;
+    wrong += fill_and_check(&mut lanes, Phase::Setup, args.kind, |_| WARM)?.0;
     lanes.warmed_up();
-    let stretches = sizes.iter().max().map_or(0, |size| size.div_ceil(most));
-    let (more, measured) = fill_and_check(
-        &mut lanes,
-        Phase::Preprocessing,
-        &room,
-        stretches,
-        |lane, stretch| most.min(sizes[lane].saturating_sub(stretch * most)),
-    )?;
+    let (more, measured) = fill_and_check(&mut lanes, Phase::Preprocessing, args.kind, |lane| {
+        sizes[lane]
+    })?;
     wrong += more;
 
     let prep = lanes.per_item(&measured, count)?;
@@ -149,43 +168,60 @@ fn run_one(args: &BenchOtArgs) -> Result<(), CliError> {
     case.finish(args.bench.json)
 }
 
-/// Room for `count` OTs at each end.
-fn halves(kind: OtKind, lanes: &Lanes, count: usize) -> Vec<RwLock<Half>> {
-    lanes.map(|end| RwLock::new(Half::new(kind, end.ot.role(), count)))
+/// What an end knows of the other.
+enum Notes {
+    Give(SyncSender<Tags>),
+    Take(Receiver<Tags>),
 }
 
-/// Makes OTs in `stretches`, the same room again and again; each lane's `count(lane, stretch)`. Between stretches, not timed,
-/// the client's thread compares what both ends have got. Returns how many are wrong.
+/// Makes each lane's `count(lane)` OTs in stretches, in the same room again and again. After a stretch the client notes what it
+/// has got and the server compares: each when it has the time, and neither waits for other lanes. An end's time is that of its
+/// stretches alone. Returns how many OTs are wrong.
 fn fill_and_check(
     lanes: &mut Lanes,
     phase: Phase,
-    halves: &[RwLock<Half>],
-    stretches: usize,
-    count: impl Fn(usize, usize) -> usize + Sync,
+    kind: OtKind,
+    count: impl Fn(usize) -> usize + Sync,
 ) -> Result<(usize, Measured), CliError> {
-    let gate = Gate::new(halves.len());
-    let places = (0..halves.len()).collect();
-    let (wrong, measured) = lanes.timed_phase(phase, places, |end, place: usize| {
-        let member = gate.join();
-        let mut wrong = 0;
-        for stretch in 0..stretches {
-            let count = count(end.lane, stretch);
-            write(&halves[place]).fit(count);
-            member.stretch(|| write(&halves[place]).fill(end))?;
-            if end.ot.role() == Role::Client {
-                wrong += Half::wrong(&read(&halves[place]), &read(&halves[place + 1]), count);
-            }
-            member.meet()?;
+    let mut take = None;
+    // A lane's client comes just before its server.
+    let notes = lanes.map(|end| match end.ot.role() {
+        Role::Client => {
+            let (give, other) = sync_channel(AHEAD);
+            take = Some(other);
+            Some(Notes::Give(give))
         }
-        Ok((wrong, gate.total()))
+        Role::Server => take.take().map(Notes::Take),
+    });
+    let (wrong, measured) = lanes.timed_phase(phase, notes, |end, notes| {
+        run_end(end, kind, count(end.lane), notes.as_ref())
     })?;
     Ok((wrong.iter().sum(), measured))
 }
 
-fn write(half: &RwLock<Half>) -> RwLockWriteGuard<'_, Half> {
-    half.write().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn read(half: &RwLock<Half>) -> RwLockReadGuard<'_, Half> {
-    half.read().unwrap_or_else(PoisonError::into_inner)
+/// One end's part: wrong OTs found, time.
+fn run_end(
+    end: &mut End,
+    kind: OtKind,
+    count: usize,
+    notes: Option<&Notes>,
+) -> Result<(usize, Duration), CliError> {
+    let mut half = Half::new(kind, end.ot.role(), STRETCH.min(count));
+    let (mut wrong, mut time) = (0, Duration::ZERO);
+    for done in (0..count).step_by(STRETCH) {
+        let count = STRETCH.min(count - done);
+        half.fit(count);
+        let start = Instant::now();
+        half.fill(end)?;
+        time += start.elapsed();
+        match notes {
+            Some(Notes::Give(give)) => give.send(half.tags()).map_err(|_| CliError::OtherThread)?,
+            Some(Notes::Take(take)) => {
+                let tags = take.recv().map_err(|_| CliError::OtherThread)?;
+                wrong += half.wrong(&tags, count);
+            }
+            None => return Err(CliError::OtherThread),
+        }
+    }
+    Ok((wrong, time))
 }
