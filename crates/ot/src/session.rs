@@ -195,8 +195,9 @@ impl Ot {
     /// secrets, so that they do not push each other's out of the cache (`ferret::lanes`; 64 bits more a task). With any
     /// other engine, and in malicious security, every lane is a session of its own.
     ///
-    /// Lanes that share wait for each other at times. So each needs a thread of its own at both ends, or at least goes on whatever the
-    /// others do; and none should be dropped before all are done, above all with [`Self::make_ahead`].
+    /// Lanes that share wait for each other at times, for a minute at most. So each needs a thread of its own at both ends, or at least
+    /// goes on whatever the others do; a thread that gives up calls [`Self::abandon`]; and with [`Self::make_ahead`] no lane is dropped
+    /// before all are done.
     ///
     /// # Errors
     /// As [`Self::setup`]; [`OtError::Shape`] for no channels or more than 256; [`OtError::Config`] if the peer has another
@@ -367,9 +368,12 @@ impl Ot {
             return Err(OtError::UsedUp { limit });
         }
         self.broken = true;
-        let done = call(self)?;
-        self.broken = false;
-        Ok(done)
+        let done = call(self);
+        match done {
+            Ok(_) => self.broken = false,
+            Err(_) => self.abandon(),
+        }
+        done
     }
 
     /// Hands on what came of talking to the peer about OTs that are used up; after an error this end is broken.
@@ -377,8 +381,18 @@ impl Ot {
         &mut self,
         done: Result<T, E>,
     ) -> Result<T, OtError> {
-        self.broken |= done.is_err();
+        if done.is_err() {
+            self.abandon();
+        }
         done.map_err(Into::into)
+    }
+
+    /// Marks this end unusable, as an error in the middle of a call does, so that no other lane waits for it: for a thread that gives up
+    /// over something else.
+    pub fn abandon(&mut self) {
+        self.broken = true;
+        self.sender.leave();
+        self.receiver.leave();
     }
 
     /// Which party this end belongs to.
@@ -506,10 +520,11 @@ type Sources = (Box<dyn CotSender>, Box<dyn CotReceiver>);
 /// Compares the number of lanes, and which lane each channel is.
 fn agree_lanes(channels: &mut [Channel]) -> Result<(), OtError> {
     let last = (channels.len() - 1) as u8;
-    for (lane, ch) in (0..=last).zip(&mut *channels) {
+    let sent = (0..=last).zip(&mut *channels).try_for_each(|(lane, ch)| {
         ch.send(LANES, &[last, lane])?;
-        ch.flush()?;
-    }
+        ch.flush()
+    });
+    // A peer with fewer channels has hung up on the last, but says so on the first.
     for (lane, ch) in (0..=last).zip(channels) {
         let mut codes = [0; 2];
         ch.recv(LANES, &mut codes)?;
@@ -520,7 +535,7 @@ fn agree_lanes(channels: &mut [Channel]) -> Result<(), OtError> {
             }
         }
     }
-    Ok(())
+    Ok(sent?)
 }
 
 /// Puts an end of Ferret a direction on the sources, the client's as sender first.
@@ -584,6 +599,34 @@ pub(crate) fn check_count(what: &'static str, got: u64) -> Result<(), OtError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_two_lanes_have_a_tweak_in_common() {
+        let (mut ot, _) = crate::testing::ideal_pair(1);
+        let mut seen = std::collections::HashSet::new();
+        for lane in 0..=u8::MAX {
+            ot.lane = lane;
+            for sender in [Role::Client, Role::Server] {
+                for number in [0, 1, (1 << NUMBER_BITS) - 1] {
+                    assert!(seen.insert(ot.tweak(sender, number)));
+                }
+            }
+        }
+        ot.lane = 0;
+        assert_eq!(ot.tweak(Role::Client, 77), 77);
+    }
+
+    #[test]
+    fn a_lane_stops_before_its_numbers_run_over() {
+        let (mut ot, _) = crate::testing::ideal_pair(1);
+        let mut ch = volvelle_net::testing::scripted(Role::Client, vec![]);
+        ot.sent = (1 << NUMBER_BITS) - 2 * MAX_COUNT;
+        let mut pads = [[Block::ZERO; 1]; 2];
+        let [zeros, ones] = &mut pads;
+        ot.send_random(&mut ch, 1, zeros, ones).unwrap();
+        let refused = ot.send_random(&mut ch, 1, zeros, ones);
+        assert!(matches!(refused, Err(OtError::UsedUp { .. })));
+    }
 
     #[test]
     fn a_call_makes_two_to_the_32_ots_at_most() {

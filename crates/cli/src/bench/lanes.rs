@@ -200,7 +200,8 @@ impl Lanes {
         let jobs = self.ends.iter_mut().zip(inputs).collect();
         let done = run_all(jobs, |(end, input): (&mut End, I)| {
             end.channel.set_phase(phase);
-            step(end, input)
+            // Lanes that share something must not wait for one that has failed.
+            step(end, input).inspect_err(|_| end.ot.abandon())
         })?;
         let mut measured = Measured::default();
         let mut outputs = Vec::with_capacity(done.len());

@@ -15,10 +15,15 @@
 //! **No deadlock** as long as every lane goes on by itself at both ends (a thread each). A sender waits only for a lane of its own party
 //! that is computing the next iteration, having flushed. A receiver waits for a lane of its own that has the next iteration to make, or
 //! the oldest one to finish ([`OPEN`]): the messages for that were sent before the one it holds, and need no later iteration; so the
-//! oldest wait always ends. If all lanes wait or have left, all fail; so they do if one fails with the next iteration half made.
+//! oldest wait always ends. If all lanes wait or have left, all fail; so they do if one fails with the next iteration half made, and
+//! one that has waited for a minute.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use volvelle_net::{Channel, Label};
 use volvelle_prim::Block;
@@ -34,6 +39,9 @@ const TASK: Label = Label::new("ot/lanes/task");
 
 /// Iterations with tasks left that a receiver keeps: lanes that are so far ahead of another wait for it.
 const OPEN: usize = 16;
+
+/// How long a lane waits for another: one that is idle while its peer goes on is out of step, or its thread has given up.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Bits of an iteration's tasks' numbers.
 const NUMBER_BITS: u64 = 64;
@@ -229,11 +237,13 @@ impl Pool {
             self.news.notify_all();
         }
         let news = state.news;
-        while state.news == news && !state.failed {
-            state = self
-                .news
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+        let (mut state, timeout) = self
+            .news
+            .wait_timeout_while(state, PATIENCE, |state| state.news == news && !state.failed)
+            .unwrap_or_else(PoisonError::into_inner);
+        if timeout.timed_out() {
+            state.waiting -= 1;
+            return Err(OtError::OtherLane);
         }
         if state.failed {
             return Err(OtError::OtherLane);
@@ -329,7 +339,7 @@ impl<H: Agree> Lane<H> {
 }
 
 impl<H: Half> Lane<H> {
-    fn leave(&mut self) {
+    fn leave_once(&mut self) {
         if !std::mem::replace(&mut self.gone, true) {
             self.pool.leave(self.seeding);
         }
@@ -338,7 +348,7 @@ impl<H: Half> Lane<H> {
 
 impl<H: Half> Drop for Lane<H> {
     fn drop(&mut self) {
-        self.leave();
+        self.leave_once();
     }
 }
 
@@ -347,7 +357,7 @@ impl<H: Agree> CotSource for Lane<H> {
         while !out.is_empty() {
             if self.used == self.end {
                 ch.span("ot/extend", |ch| self.next_group(ch))
-                    .inspect_err(|_| self.leave())?;
+                    .inspect_err(|_| self.leave_once())?;
                 continue;
             }
             out = hand_out(&self.grower.outputs()[..self.end], &mut self.used, out);
@@ -358,6 +368,10 @@ impl<H: Agree> CotSource for Lane<H> {
     fn supply(&self) -> Supply {
         let set = self.grower.set();
         supply(set, Security::SemiHonest, self.made, bits(set))
+    }
+
+    fn leave(&mut self) {
+        self.leave_once();
     }
 }
 
