@@ -17,16 +17,37 @@ pub struct CorrelatedBatch {
     delta: Option<Zeroizing<Block>>,
 }
 
-/// What the sender's end of a batch has noted of each OT: 32 bits, linear in the block.
+/// What one end of a batch has noted of each OT: 31 bits, linear in the block, and at the receiver the choice.
 pub struct CorrelatedTags {
     tags: Vec<u32>,
-    delta: u32,
+    /// At the sender.
+    delta: Option<u32>,
 }
 
-/// A wrong block has the tag of the right one with probability 2^-32.
+/// A wrong block has the tag of the right one with probability 2^-31. Bit 0 is the block's.
 const fn tag(block: Block) -> u32 {
     let half = block.0 as u64 ^ (block.0 >> 64) as u64;
-    half as u32 ^ (half >> 32) as u32
+    (half as u32 ^ (half >> 32) as u32) & !1 | block.0 as u32 & 1
+}
+
+impl CorrelatedTags {
+    /// [`CorrelatedBatch::mismatches`] of the batches noted; a wrong OT is missed with probability 2^-31.
+    #[must_use]
+    pub fn mismatches(&self, other: &Self) -> usize {
+        let (sender, receiver, delta) = match (self.delta, other.delta) {
+            (Some(delta), None) => (&self.tags, &other.tags, delta),
+            (None, Some(delta)) => (&other.tags, &self.tags, delta),
+            _ => return self.tags.len(),
+        };
+        if sender.len() != receiver.len() {
+            return self.tags.len();
+        }
+        let pairs = sender.iter().zip(receiver);
+        // Bits 0 of `q` and Δ are 0 and 1.
+        pairs
+            .map(|(q, r)| usize::from(q ^ r != (r & 1).wrapping_neg() & delta))
+            .sum()
+    }
 }
 
 impl CorrelatedBatch {
@@ -94,32 +115,12 @@ impl CorrelatedBatch {
             .count()
     }
 
-    /// Notes what [`Self::mismatches_with`] compares, so that the room may be overwritten before the other end is there. As
-    /// receiver there is nothing to note.
+    /// Notes what tells a wrong OT, so that the room may be overwritten before the other end is there.
     #[must_use]
     pub fn tags(&self) -> CorrelatedTags {
-        let (blocks, delta) = match &self.delta {
-            Some(delta) => (&self.blocks[..], **delta),
-            None => (&[][..], Block::ZERO),
-        };
         CorrelatedTags {
-            tags: blocks.iter().map(|&block| tag(block)).collect(),
-            delta: tag(delta),
+            tags: self.blocks.iter().map(|&block| tag(block)).collect(),
+            delta: self.delta.as_ref().map(|delta| tag(**delta)),
         }
-    }
-
-    /// [`Self::mismatches`] of the receiver's end with a batch of which these are the tags; a wrong OT is missed with
-    /// probability 2^-32.
-    #[must_use]
-    pub fn mismatches_with(&self, sender: &CorrelatedTags) -> usize {
-        if self.delta.is_some() || self.blocks.len() != sender.tags.len() {
-            return self.blocks.len();
-        }
-        let apart = |(&r, &expected): (&Block, &u32)| {
-            let choice = u32::from(r.lsb()).wrapping_neg();
-            tag(r) ^ expected != choice & sender.delta
-        };
-        let pairs = self.blocks.iter().zip(&sender.tags);
-        pairs.map(|pair| usize::from(apart(pair))).sum()
     }
 }

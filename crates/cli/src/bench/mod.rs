@@ -3,8 +3,10 @@
 mod choice;
 pub mod compare;
 pub mod dealer;
+mod halves;
 mod lanes;
 pub mod lut;
+mod notes;
 pub mod ot;
 pub mod paper;
 

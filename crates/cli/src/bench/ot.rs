@@ -1,23 +1,22 @@
 //! `volvelle bench ot`: oblivious transfers, as they are made (correlated) or hashed (random); the client sends.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use volvelle_net::{Phase, Role};
 use volvelle_ot::{CorrelatedBatch, CorrelatedTags, Cost};
 use volvelle_prim::Block;
 
+use super::halves;
 use super::lanes::{End, Lanes, Measured, split};
+use super::notes::Notes;
 use super::{Case, choice};
 use crate::args::{BenchOtArgs, OtKind};
 use crate::error::CliError;
 use crate::report::PerItem;
 
 /// OTs of a lane between two checks: as few as stay in the second-level cache, as where they are used up at once.
-const STRETCH: usize = 1 << 14;
-
-/// Stretches that a lane's client may be ahead of its server.
-const AHEAD: usize = 16;
+const STRETCH: usize = 1 << 13;
 
 /// OTs a lane before time is taken; they are checked, but not among those counted.
 const WARM: usize = 1 << 20;
@@ -25,16 +24,37 @@ const WARM: usize = 1 << 20;
 /// OTs a lane whose arrival from a cold start is timed; they are checked, but not among those counted.
 const COLD: usize = 10_000;
 
-/// What the client has noted of a stretch, for the server to check its own by. A wrong OT passes with probability 2^-32.
+/// What an end has noted of a stretch, to check the other end's by. A wrong OT passes with probability 2^-31.
 enum Tags {
     Correlated(CorrelatedTags),
     /// Of both pads of an OT.
-    Random(Vec<[u32; 2]>),
+    Sender(Vec<[u32; 2]>),
+    /// Of the pad of the choice, which is bit 0.
+    Receiver(Vec<u32>),
 }
 
-fn tag(block: Block) -> u32 {
-    let half = block.0 as u64 ^ (block.0 >> 64) as u64;
-    half as u32 ^ (half >> 32) as u32
+/// 31 bits of a pad, and bit 0 as given.
+fn tag(pad: Block, bit: u8) -> u32 {
+    let half = pad.0 as u64 ^ (pad.0 >> 64) as u64;
+    (half as u32 ^ (half >> 32) as u32) & !1 | u32::from(bit & 1)
+}
+
+impl Tags {
+    /// How many of `count` OTs do not belong together.
+    fn wrong(&self, other: &Self, count: usize) -> usize {
+        match (self, other) {
+            (Self::Correlated(a), Self::Correlated(b)) => a.mismatches(b),
+            (Self::Sender(pairs), Self::Receiver(chosen))
+            | (Self::Receiver(chosen), Self::Sender(pairs))
+                if pairs.len() == chosen.len() =>
+            {
+                let both = pairs.iter().zip(chosen);
+                both.map(|(pair, &chosen)| usize::from(pair[chosen as usize & 1] != chosen))
+                    .sum()
+            }
+            _ => count,
+        }
+    }
 }
 
 /// One party's OTs of a stretch; the next stretch overwrites them.
@@ -87,33 +107,22 @@ impl Half {
         }
     }
 
-    /// The client's note.
     fn tags(&self) -> Tags {
         match self {
             Self::Correlated(batch) => Tags::Correlated(batch.tags()),
             Self::Sender { zeros, ones } => {
                 let pairs = zeros.iter().zip(ones);
-                // Pads that are the same fit no pad: the server finds both wrong.
-                let pair = |(&zero, &one)| match (tag(zero), tag(one)) {
-                    (a, b) if zero == one => [!a, !b],
-                    (a, b) => [a, b],
+                // Pads that are the same are wrong: then bit 0 fits no choice.
+                let pair = |(&zero, &one)| {
+                    let same = u8::from(zero == one);
+                    [tag(zero, same), tag(one, 1 ^ same)]
                 };
-                Tags::Random(pairs.map(pair).collect())
+                Tags::Sender(pairs.map(pair).collect())
             }
-            Self::Receiver { .. } => Tags::Random(vec![]),
-        }
-    }
-
-    /// How many of the server's `count` OTs do not belong to the client's.
-    fn wrong(&self, client: &Tags, count: usize) -> usize {
-        match (self, client) {
-            (Self::Correlated(batch), Tags::Correlated(tags)) => batch.mismatches_with(tags),
-            (Self::Receiver { choices, pads }, Tags::Random(tags)) if tags.len() == count => {
-                let own = choices.iter().zip(pads).zip(tags);
-                own.filter(|((choice, pad), tags)| tags[usize::from(**choice & 1)] != tag(**pad))
-                    .count()
+            Self::Receiver { choices, pads } => {
+                let own = pads.iter().zip(choices);
+                Tags::Receiver(own.map(|(&pad, &choice)| tag(pad, choice)).collect())
             }
-            _ => count,
         }
     }
 }
@@ -168,33 +177,25 @@ fn run_one(args: &BenchOtArgs) -> Result<(), CliError> {
     case.finish(args.bench.json)
 }
 
-/// What an end knows of the other.
-enum Notes {
-    Give(SyncSender<Tags>),
-    Take(Receiver<Tags>),
-}
-
-/// Makes each lane's `count(lane)` OTs in stretches, in the same room again and again. After a stretch the client notes what it
-/// has got and the server compares, and neither waits for other lanes. An end's time is all but that of noting and comparing, which
-/// both ends share about evenly. Returns how many OTs are wrong.
+/// Makes each lane's `count(lane)` OTs in stretches, in the same room again and again. After a stretch an end notes what it has
+/// got, and whoever comes second compares both notes. An end's time is all but that of noting and comparing, which both ends
+/// share about evenly. Returns how many OTs are wrong.
 fn fill_and_check(
     lanes: &mut Lanes,
     phase: Phase,
     kind: OtKind,
     count: impl Fn(usize) -> usize + Sync,
 ) -> Result<(usize, Measured), CliError> {
-    let mut take = None;
+    let mut notes = Arc::new(Notes::new());
     // A lane's client comes just before its server.
-    let notes = lanes.map(|end| match end.ot.role() {
-        Role::Client => {
-            let (give, other) = sync_channel(AHEAD);
-            take = Some(other);
-            Some(Notes::Give(give))
+    let notes = lanes.map(|end| {
+        if end.ot.role() == Role::Client {
+            notes = Arc::new(Notes::new());
         }
-        Role::Server => take.take().map(Notes::Take),
+        Arc::clone(&notes)
     });
     let (wrong, measured) = lanes.timed_phase(phase, notes, |end, notes| {
-        run_end(end, kind, count(end.lane), notes.as_ref())
+        run_end(end, kind, count(end.lane), &notes)
     })?;
     Ok((wrong.iter().sum(), measured))
 }
@@ -204,24 +205,20 @@ fn run_end(
     end: &mut End,
     kind: OtKind,
     count: usize,
-    notes: Option<&Notes>,
+    notes: &Notes<Tags>,
 ) -> Result<(usize, Duration), CliError> {
-    let mut half = Half::new(kind, end.ot.role(), STRETCH.min(count));
+    let role = end.ot.role();
+    halves::keep_to_own(role);
+    let notes = notes.join(usize::from(role == Role::Server));
+    let mut half = Half::new(kind, role, STRETCH.min(count));
     let (mut wrong, mut checking, start) = (0, Duration::ZERO, Instant::now());
     for done in (0..count).step_by(STRETCH) {
         let count = STRETCH.min(count - done);
         half.fit(count);
         half.fill(end)?;
-        match notes {
-            Some(Notes::Give(give)) => {
-                let tags = timed(&mut checking, || half.tags());
-                give.send(tags).map_err(|_| CliError::OtherThread)?;
-            }
-            Some(Notes::Take(take)) => {
-                let tags = take.recv().map_err(|_| CliError::OtherThread)?;
-                wrong += timed(&mut checking, || half.wrong(&tags, count));
-            }
-            None => return Err(CliError::OtherThread),
+        let tags = timed(&mut checking, || half.tags());
+        if let Some([own, theirs]) = notes.give(tags)? {
+            wrong += timed(&mut checking, || own.wrong(&theirs, count));
         }
     }
     Ok((wrong, start.elapsed().saturating_sub(checking)))
