@@ -64,6 +64,11 @@ impl Ahead {
         Ok(())
     }
 
+    /// The thread drops its source when it finds nobody to give a batch to.
+    fn leave(&mut self) {
+        self.batches = sync_channel(0).1;
+    }
+
     fn supply(&self) -> Supply {
         *self.supply.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,6 +122,10 @@ impl CotSource for AheadSender {
     fn supply(&self) -> Supply {
         self.ahead.supply()
     }
+
+    fn leave(&mut self) {
+        self.ahead.leave();
+    }
 }
 
 /// Receiver's end whose OTs are made ahead.
@@ -137,5 +146,9 @@ impl CotSource for AheadReceiver {
 
     fn supply(&self) -> Supply {
         self.0.supply()
+    }
+
+    fn leave(&mut self) {
+        self.0.leave();
     }
 }

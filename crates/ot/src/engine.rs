@@ -14,6 +14,8 @@ pub(crate) trait CotSource: Send {
     fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError>;
     /// What this source has made and what it costs.
     fn supply(&self) -> Supply;
+    /// It will not be asked again: lanes that share something with it must not wait for it.
+    fn leave(&mut self) {}
 }
 
 /// The sender's end.
@@ -32,6 +34,10 @@ impl<S: CotSource + ?Sized> CotSource for Box<S> {
 
     fn supply(&self) -> Supply {
         (**self).supply()
+    }
+
+    fn leave(&mut self) {
+        (**self).leave();
     }
 }
 

@@ -52,6 +52,29 @@ pub enum OtError {
     /// An earlier call failed half-way, so the two ends are out of step and what is left of the state may have been used.
     #[error("these OTs are unusable since an earlier call failed; connect and set up again")]
     Broken,
+    /// A peer's lane named a task of Ferret that does not exist or is not its own.
+    #[error(
+        "the peer's lane named task {task} of iteration {iteration}, which is over or was named before; is it running the same program?"
+    )]
+    LaneTask {
+        /// Which iteration.
+        iteration: u64,
+        /// Which of its tasks.
+        task: u64,
+    },
+    /// Another lane of this session failed, or left, with something to make that this one needs.
+    #[error(
+        "another lane has failed, or all others have ended, with OTs still to make that this lane needs; connect and set up again"
+    )]
+    OtherLane,
+    /// So many OTs were made that numbers would repeat.
+    #[error(
+        "this session has made {limit} OTs in a direction, as many as it has numbers for; connect and set up again"
+    )]
+    UsedUp {
+        /// How many.
+        limit: u64,
+    },
     /// More than a call can make.
     #[error("{what}: at most {limit} a call, asked for {got}")]
     TooMany {

@@ -44,7 +44,7 @@ mod trees;
 
 pub use agreement::Security;
 pub use base::BaseOt;
-pub use correlated::CorrelatedBatch;
+pub use correlated::{CorrelatedBatch, CorrelatedTags};
 pub use cost::{Cost, PhasedCost};
 pub use error::OtError;
 pub use plan::{Figures, Horizon, OtDemand};

@@ -20,11 +20,11 @@ use volvelle_prim::Block;
 use volvelle_prim::hash::Tccr;
 use zeroize::Zeroizing;
 
-use crate::session::{CHUNK, check_count, tweak};
+use crate::session::{CHUNK, check_count};
 use crate::{Ot, OtError};
 
 impl Ot {
-    /// This party's share of Δ; bit 0 of Δ is 1. One Δ for the whole session.
+    /// This party's share of Δ; bit 0 of Δ is 1. One Δ for the whole session, all its lanes.
     ///
     /// # Errors
     /// [`OtError::Unsupported`] in malicious security, as for the products it goes with.
@@ -71,7 +71,7 @@ impl Ot {
                 ot.sender.extend(ch, q)?;
                 if !zeros.is_empty() {
                     let hash = Tccr {
-                        first: tweak(ot.role, ot.sent),
+                        first: ot.tweak(ot.role, ot.sent),
                         width: 1,
                     };
                     let at = c * CHUNK..c * CHUNK + q.len();
@@ -109,7 +109,7 @@ impl Ot {
                 ot.receiver.extend(ch, r)?;
                 if !pads.is_empty() {
                     let hash = Tccr {
-                        first: tweak(ot.role.other(), ot.received),
+                        first: ot.tweak(ot.role.other(), ot.received),
                         width: 1,
                     };
                     hash.hash(r, Block::ZERO, &mut pads[c * CHUNK..][..r.len()]);

@@ -1,9 +1,13 @@
 //! One party's end of oblivious transfer: what upper layers hold.
 
 use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread;
 
-use volvelle_net::{Channel, Role};
+use volvelle_net::{Channel, Label, Role};
 use volvelle_prim::hash::Tccr;
+use volvelle_prim::lpn::LocalLinearCode;
 use volvelle_prim::{Block, Prg};
 use zeroize::Zeroizing;
 
@@ -22,8 +26,16 @@ const BOOTSTRAP: Piece = Piece::Eight;
 /// OTs hashed at once: their blocks stay in the first-level cache.
 pub(crate) const CHUNK: usize = 1024;
 
-/// OTs that one call makes at most: tweaks and counters have room for 2^31 such calls.
+/// OTs that one call makes at most.
 pub(crate) const MAX_COUNT: u64 = 1 << 32;
+
+/// Bits of an OT's number; above them a tweak has the lane.
+const NUMBER_BITS: u32 = 55;
+
+/// Lanes of a session, at most: a byte of the tweak.
+const MAX_LANES: usize = 256;
+
+const LANES: Label = Label::new("ot/setup/lanes");
 
 /// How correlated OTs are made once a session runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -140,6 +152,8 @@ pub struct Ot {
     pub(crate) role: Role,
     pub(crate) sender: Box<dyn CotSender>,
     pub(crate) receiver: Box<dyn CotReceiver>,
+    /// Among those under the same Δ.
+    lane: u8,
     pub(crate) sent: u64,
     pub(crate) received: u64,
     /// In malicious security: randomness of punctured PRFs and of their checks.
@@ -170,10 +184,72 @@ impl Ot {
         config: OtConfig,
         prg: Prg,
     ) -> Result<Self, OtError> {
-        ch.span("ot/setup", |ch| Self::setup_in_span(ch, config, prg))
+        let lanes = Self::set_up(ch, config, prg, 1)?;
+        lanes.into_iter().next().ok_or(OtError::Broken)
     }
 
-    fn setup_in_span(ch: &mut Channel, config: OtConfig, mut prg: Prg) -> Result<Self, OtError> {
+    /// One end for each of several channels, to be used by as many threads at once. The peer does the same with as many
+    /// channels in the same order.
+    ///
+    /// Semi-honest Ferret is set up once, over the first channel: the lanes have one Δ a direction and share the LPN
+    /// secrets, so that they do not push each other's out of the cache (`ferret::lanes`; 64 bits more a task). With any
+    /// other engine, and in malicious security, every lane is a session of its own.
+    ///
+    /// Lanes that share wait for each other at times, for a minute at most. So each needs a thread of its own at both ends, or at least
+    /// goes on whatever the others do; a thread that gives up calls [`Self::abandon`]; and with [`Self::make_ahead`] no lane is dropped
+    /// before all are done.
+    ///
+    /// # Errors
+    /// As [`Self::setup`]; [`OtError::Shape`] for no channels or more than 256; [`OtError::Config`] if the peer has another
+    /// number of lanes or another order. Later [`OtError::LaneTask`] for a peer out of step and [`OtError::OtherLane`] if a lane
+    /// fails with something to do that another needs.
+    pub fn setup_lanes(channels: &mut [Channel], config: OtConfig) -> Result<Vec<Self>, OtError> {
+        let lanes = channels.len();
+        if !(1..=MAX_LANES).contains(&lanes) {
+            return Err(OtError::Shape {
+                what: "lanes (1 to 256)",
+                expected: lanes.clamp(1, MAX_LANES),
+                got: lanes,
+            });
+        }
+        if lanes > 1 {
+            agree_lanes(channels)?;
+        }
+        let shared = matches!(config.engine, Engine::Ferret(_)) && !config.security.is_malicious();
+        if let (true, [first, ..]) = (shared, &mut *channels) {
+            return Self::set_up(first, config, Prg::from_os(), lanes);
+        }
+        let set_up = |ch| Self::setup(ch, config);
+        thread::scope(|scope| {
+            let threads: Vec<_> = channels
+                .iter_mut()
+                .map(|ch| scope.spawn(move || set_up(ch)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                .collect()
+        })
+    }
+
+    /// Sets up so many lanes under one Δ, over one channel.
+    fn set_up(
+        ch: &mut Channel,
+        config: OtConfig,
+        prg: Prg,
+        lanes: usize,
+    ) -> Result<Vec<Self>, OtError> {
+        ch.span("ot/setup", |ch| {
+            Self::set_up_in_span(ch, config, prg, lanes)
+        })
+    }
+
+    fn set_up_in_span(
+        ch: &mut Channel,
+        config: OtConfig,
+        mut prg: Prg,
+        lanes: usize,
+    ) -> Result<Vec<Self>, OtError> {
         if matches!(config.engine, Engine::Dual(_)) && config.security.is_malicious() {
             return Err(OtError::Unsupported {
                 what: "dual LPN has no malicious-secure option; use ferret",
@@ -189,35 +265,20 @@ impl Ot {
             Engine::SoftSpoken(piece) => piece,
             Engine::Ferret(_) | Engine::Dual(_) => BOOTSTRAP,
         };
-        let (mut sender, mut receiver) = extension(ch, &mut prg, piece, config)?;
-        // The larger sets take their seed from an iteration of the smallest.
-        let stages = match config.engine {
-            Engine::SoftSpoken(_) | Engine::Dual(_) => vec![],
-            Engine::Ferret(Set::K16) => vec![Set::K16],
-            Engine::Ferret(set) => vec![Set::K16, set],
-        };
-        for set in stages {
-            let code = ferret::code(set, matrix_seed);
-            for ot_sender in [Role::Client, Role::Server] {
-                if ch.role() == ot_sender {
-                    let checks = config.security.is_malicious().then(|| prg.fork());
-                    sender = Box::new(ferret::sender(
-                        ch,
-                        &mut *sender,
-                        (set, code.clone()),
-                        checks,
-                    )?);
-                } else {
-                    let checks = config.security.is_malicious().then(|| prg.fork());
-                    receiver = Box::new(ferret::receiver(
-                        ch,
-                        &mut *receiver,
-                        (set, code.clone()),
-                        checks,
-                    )?);
-                }
+        let mut sources = extension(ch, &mut prg, piece, config)?;
+        if let Engine::Ferret(set) = config.engine {
+            // The larger sets take their seed from an iteration of the smallest.
+            if set != Set::K16 {
+                let code = ferret::code(Set::K16, matrix_seed);
+                ferret_ends(ch, &mut prg, (Set::K16, code), config, &mut sources)?;
             }
+            let code = ferret::code(set, matrix_seed);
+            if lanes > 1 {
+                return Self::ferret_lanes(ch, (set, code), lanes, sources);
+            }
+            ferret_ends(ch, &mut prg, (set, code), config, &mut sources)?;
         }
+        let (mut sender, mut receiver) = sources;
         if let Engine::Dual(set) = config.engine {
             let map = dual::Map::new(set, matrix_seed);
             for ot_sender in [Role::Client, Role::Server] {
@@ -231,7 +292,32 @@ impl Ot {
         ch.flush()?;
         let mut ot = Self::from_sources(ch.role(), sender, receiver);
         ot.checks = config.security.is_malicious().then(|| prg.fork());
-        Ok(ot)
+        Ok(vec![ot])
+    }
+
+    /// Lanes of semi-honest Ferret.
+    fn ferret_lanes(
+        ch: &mut Channel,
+        (set, code): (Set, Arc<LocalLinearCode>),
+        lanes: usize,
+        (mut sender, mut receiver): Sources,
+    ) -> Result<Vec<Self>, OtError> {
+        let (mut senders, mut receivers) = (vec![], vec![]);
+        for ot_sender in [Role::Client, Role::Server] {
+            if ch.role() == ot_sender {
+                senders = ferret::lanes::senders(ch, &mut *sender, (set, &code), lanes)?;
+            } else {
+                receivers = ferret::lanes::receivers(ch, &mut *receiver, (set, &code), lanes)?;
+            }
+        }
+        ch.flush()?;
+        let ends = senders.into_iter().zip(receivers).zip(0..=u8::MAX);
+        Ok(ends
+            .map(|((sender, receiver), lane)| Self {
+                lane,
+                ..Self::from_sources(ch.role(), Box::new(sender), Box::new(receiver))
+            })
+            .collect())
     }
 
     pub(crate) fn from_sources(
@@ -243,6 +329,7 @@ impl Ot {
             role,
             sender,
             receiver,
+            lane: 0,
             sent: 0,
             received: 0,
             checks: None,
@@ -273,12 +360,20 @@ impl Ot {
         &mut self,
         call: impl FnOnce(&mut Self) -> Result<T, OtError>,
     ) -> Result<T, OtError> {
-        if std::mem::replace(&mut self.broken, true) {
+        if self.broken {
             return Err(OtError::Broken);
         }
-        let done = call(self)?;
-        self.broken = false;
-        Ok(done)
+        let limit = 1 << NUMBER_BITS;
+        if self.sent.max(self.received) > limit - 2 * MAX_COUNT {
+            return Err(OtError::UsedUp { limit });
+        }
+        self.broken = true;
+        let done = call(self);
+        match done {
+            Ok(_) => self.broken = false,
+            Err(_) => self.abandon(),
+        }
+        done
     }
 
     /// Hands on what came of talking to the peer about OTs that are used up; after an error this end is broken.
@@ -286,14 +381,31 @@ impl Ot {
         &mut self,
         done: Result<T, E>,
     ) -> Result<T, OtError> {
-        self.broken |= done.is_err();
+        if done.is_err() {
+            self.abandon();
+        }
         done.map_err(Into::into)
+    }
+
+    /// Marks this end unusable, as an error in the middle of a call does, so that no other lane waits for it: for a thread that gives up
+    /// over something else.
+    pub fn abandon(&mut self) {
+        self.broken = true;
+        self.sender.leave();
+        self.receiver.leave();
     }
 
     /// Which party this end belongs to.
     #[must_use]
     pub const fn role(&self) -> Role {
         self.role
+    }
+
+    /// The tweak of an OT: its number, the lane, and the top bit set where the server is the OT sender. Lanes under one Δ
+    /// have none in common.
+    pub(crate) fn tweak(&self, ot_sender: Role, number: u64) -> u64 {
+        let server = u64::from(ot_sender == Role::Server);
+        server << 63 | u64::from(self.lane) << NUMBER_BITS | number
     }
 
     /// What has been made and handed out.
@@ -348,7 +460,7 @@ impl Ot {
             let q = &mut q[..zeros.len() / width];
             self.sender.extend(ch, q)?;
             let hash = Tccr {
-                first: tweak(self.role, self.sent),
+                first: self.tweak(self.role, self.sent),
                 width,
             };
             hash.hash_both(q, delta, zeros, ones);
@@ -390,7 +502,7 @@ impl Ot {
             let r = &mut r[..choices.len()];
             self.receiver.extend(ch, r)?;
             let hash = Tccr {
-                first: tweak(self.role.other(), self.received),
+                first: self.tweak(self.role.other(), self.received),
                 width,
             };
             hash.hash(r, Block::ZERO, pads);
@@ -403,12 +515,48 @@ impl Ot {
     }
 }
 
-/// The tweak of an OT: its number, and the top bit set where the server is the OT sender.
-pub(crate) fn tweak(ot_sender: Role, number: u64) -> u64 {
-    number | u64::from(ot_sender == Role::Server) << 63
+type Sources = (Box<dyn CotSender>, Box<dyn CotReceiver>);
+
+/// Compares the number of lanes, and which lane each channel is.
+fn agree_lanes(channels: &mut [Channel]) -> Result<(), OtError> {
+    let last = (channels.len() - 1) as u8;
+    let sent = (0..=last).zip(&mut *channels).try_for_each(|(lane, ch)| {
+        ch.send(LANES, &[last, lane])?;
+        ch.flush()
+    });
+    // A peer with fewer channels has hung up on the last, but says so on the first.
+    for (lane, ch) in (0..=last).zip(channels) {
+        let mut codes = [0; 2];
+        ch.recv(LANES, &mut codes)?;
+        let settings = [("lanes less one,", last), ("lane", lane)];
+        for ((what, ours), theirs) in settings.into_iter().zip(codes) {
+            if ours != theirs {
+                return Err(OtError::Config { what, ours, theirs });
+            }
+        }
+    }
+    Ok(sent?)
 }
 
-type Sources = (Box<dyn CotSender>, Box<dyn CotReceiver>);
+/// Puts an end of Ferret a direction on the sources, the client's as sender first.
+fn ferret_ends(
+    ch: &mut Channel,
+    prg: &mut Prg,
+    (set, code): (Set, Arc<LocalLinearCode>),
+    config: OtConfig,
+    (sender, receiver): &mut Sources,
+) -> Result<(), OtError> {
+    for ot_sender in [Role::Client, Role::Server] {
+        let checks = config.security.is_malicious().then(|| prg.fork());
+        let code = (set, Arc::clone(&code));
+        if ch.role() == ot_sender {
+            *sender = Box::new(ferret::sender(ch, &mut **sender, code, checks)?);
+        } else {
+            *receiver = Box::new(ferret::receiver(ch, &mut **receiver, code, checks)?);
+        }
+    }
+    Ok(())
+}
 
 /// Base OTs and an OT extension on them, both ways at once.
 fn extension(
@@ -451,6 +599,34 @@ pub(crate) fn check_count(what: &'static str, got: u64) -> Result<(), OtError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_two_lanes_have_a_tweak_in_common() {
+        let (mut ot, _) = crate::testing::ideal_pair(1);
+        let mut seen = std::collections::HashSet::new();
+        for lane in 0..=u8::MAX {
+            ot.lane = lane;
+            for sender in [Role::Client, Role::Server] {
+                for number in [0, 1, (1 << NUMBER_BITS) - 1] {
+                    assert!(seen.insert(ot.tweak(sender, number)));
+                }
+            }
+        }
+        ot.lane = 0;
+        assert_eq!(ot.tweak(Role::Client, 77), 77);
+    }
+
+    #[test]
+    fn a_lane_stops_before_its_numbers_run_over() {
+        let (mut ot, _) = crate::testing::ideal_pair(1);
+        let mut ch = volvelle_net::testing::scripted(Role::Client, vec![]);
+        ot.sent = (1 << NUMBER_BITS) - 2 * MAX_COUNT;
+        let mut pads = [[Block::ZERO; 1]; 2];
+        let [zeros, ones] = &mut pads;
+        ot.send_random(&mut ch, 1, zeros, ones).unwrap();
+        let refused = ot.send_random(&mut ch, 1, zeros, ones);
+        assert!(matches!(refused, Err(OtError::UsedUp { .. })));
+    }
 
     #[test]
     fn a_call_makes_two_to_the_32_ots_at_most() {

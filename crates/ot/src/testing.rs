@@ -80,6 +80,12 @@ fn direction(seed: u64, name: u64) -> (IdealSender, IdealReceiver) {
     )
 }
 
+/// Both ends of a direction, for engines.
+#[cfg(test)]
+pub(crate) fn ideal_ends(seed: u64) -> (impl CotSender, impl CotReceiver) {
+    direction(seed, 1)
+}
+
 /// Both ends (client, server) of ideal OTs, determined by `seed`.
 #[must_use]
 pub fn ideal_pair(seed: u64) -> (Ot, Ot) {

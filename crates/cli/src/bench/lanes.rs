@@ -1,5 +1,5 @@
 //! The ends of a bench's channels: lanes of one client and one server thread, each lane with its own channel and
-//! its own oblivious transfers. Both ends of every lane in this process, or one with the other on another machine.
+//! its own end of the oblivious transfers. Both ends of every lane in this process, or one with the other on another machine.
 //!
 //! A phase runs on all threads at once and ends when the last of them has. Its time is that of the slower party.
 //!
@@ -122,13 +122,12 @@ impl Wires {
         } = self;
         let start = Instant::now();
         let lanes = by_lane(channels, views, connections);
-        let ends = run_all(lanes, |(lane, mut channel, ahead)| {
-            let mut ot = Ot::setup(&mut channel, config)?;
-            if let Some([client_sends, server_sends]) = ahead {
-                ot = ot.make_ahead(client_sends, server_sends);
-            }
-            Ok(End { lane, channel, ot })
-        })?;
+        let mut parties: Vec<Vec<_>> = (0..views).map(|_| vec![]).collect();
+        for (place, lane) in lanes.into_iter().enumerate() {
+            parties[place % views].push(lane);
+        }
+        let parties = run_all(parties, |lanes| set_up_party(lanes, config))?;
+        let ends = in_turns(parties);
         let bits: u64 = ends
             .iter()
             .map(|end| end.channel.meter().total().bits())
@@ -201,7 +200,8 @@ impl Lanes {
         let jobs = self.ends.iter_mut().zip(inputs).collect();
         let done = run_all(jobs, |(end, input): (&mut End, I)| {
             end.channel.set_phase(phase);
-            step(end, input)
+            // Lanes that share something must not wait for one that has failed.
+            step(end, input).inspect_err(|_| end.ot.abandon())
         })?;
         let mut measured = Measured::default();
         let mut outputs = Vec::with_capacity(done.len());
@@ -331,13 +331,12 @@ impl Reading {
     }
 }
 
-/// Each end's lane, its channel, and the two for what is made ahead. A lane has `connections` neighbours among the
+/// An end's lane, its channel, and the two for what is made ahead.
+type Wire = (usize, Channel, Option<[Channel; 2]>);
+
+/// Each end's. A lane has `connections` neighbours among the
 /// connections, and of each of them `views` ends are here.
-fn by_lane(
-    channels: Vec<Channel>,
-    views: usize,
-    connections: usize,
-) -> Vec<(usize, Channel, Option<[Channel; 2]>)> {
+fn by_lane(channels: Vec<Channel>, views: usize, connections: usize) -> Vec<Wire> {
     let mut channels = channels.into_iter();
     let mut ends = Vec::new();
     for lane in 0.. {
@@ -357,6 +356,38 @@ fn by_lane(
         );
     }
     ends
+}
+
+/// Sets up one party's lanes.
+fn set_up_party(lanes: Vec<Wire>, config: OtConfig) -> Result<Vec<End>, CliError> {
+    let (mut channels, mut rest) = (vec![], vec![]);
+    for (lane, channel, ahead) in lanes {
+        channels.push(channel);
+        rest.push((lane, ahead));
+    }
+    let ots = Ot::setup_lanes(&mut channels, config)?;
+    let ends = channels.into_iter().zip(ots).zip(rest);
+    Ok(ends
+        .map(|((channel, mut ot), (lane, ahead))| {
+            if let Some([client_sends, server_sends]) = ahead {
+                ot = ot.make_ahead(client_sends, server_sends);
+            }
+            End { lane, channel, ot }
+        })
+        .collect())
+}
+
+/// The first of every list, then the second of every list …
+fn in_turns<T>(lists: Vec<Vec<T>>) -> Vec<T> {
+    let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+    let mut all = Vec::new();
+    loop {
+        let before = all.len();
+        all.extend(lists.iter_mut().filter_map(Iterator::next));
+        if all.len() == before {
+            return all;
+        }
+    }
 }
 
 fn makes_ots(span: &str) -> bool {

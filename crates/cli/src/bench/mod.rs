@@ -3,9 +3,10 @@
 mod choice;
 pub mod compare;
 pub mod dealer;
-mod gate;
+mod halves;
 mod lanes;
 pub mod lut;
+mod notes;
 pub mod ot;
 pub mod paper;
 

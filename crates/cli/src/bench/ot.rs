@@ -1,30 +1,61 @@
 //! `volvelle bench ot`: oblivious transfers, as they are made (correlated) or hashed (random); the client sends.
 
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use volvelle_net::{Phase, Role};
-use volvelle_ot::{CorrelatedBatch, Cost};
+use volvelle_ot::{CorrelatedBatch, CorrelatedTags, Cost};
 use volvelle_prim::Block;
 
-use super::gate::Gate;
+use super::halves;
 use super::lanes::{End, Lanes, Measured, split};
+use super::notes::Notes;
 use super::{Case, choice};
 use crate::args::{BenchOtArgs, OtKind};
 use crate::error::CliError;
 use crate::report::PerItem;
 
-/// OTs of a lane between two checks: as few as stay in the second-level cache, as where they are used up at once. Several
-/// lanes wait for each other less often: where they are more than the processors, each change of lanes fills the cache anew.
-const fn stretch_len(lanes: usize) -> usize {
-    if lanes == 1 { 1 << 14 } else { 1 << 20 }
-}
+/// OTs of a lane between two checks: as few as stay in the second-level cache, as where they are used up at once.
+const STRETCH: usize = 1 << 13;
 
 /// OTs a lane before time is taken; they are checked, but not among those counted.
 const WARM: usize = 1 << 20;
 
 /// OTs a lane whose arrival from a cold start is timed; they are checked, but not among those counted.
 const COLD: usize = 10_000;
+
+/// What an end has noted of a stretch, to check the other end's by. A wrong OT passes with probability 2^-31.
+enum Tags {
+    Correlated(CorrelatedTags),
+    /// Of both pads of an OT.
+    Sender(Vec<[u32; 2]>),
+    /// Of the pad of the choice, which is bit 0.
+    Receiver(Vec<u32>),
+}
+
+/// 31 bits of a pad, and bit 0 as given.
+fn tag(pad: Block, bit: u8) -> u32 {
+    let half = pad.0 as u64 ^ (pad.0 >> 64) as u64;
+    (half as u32 ^ (half >> 32) as u32) & !1 | u32::from(bit & 1)
+}
+
+impl Tags {
+    /// How many of `count` OTs do not belong together.
+    fn wrong(&self, other: &Self, count: usize) -> usize {
+        match (self, other) {
+            (Self::Correlated(a), Self::Correlated(b)) => a.mismatches(b),
+            (Self::Sender(pairs), Self::Receiver(chosen))
+            | (Self::Receiver(chosen), Self::Sender(pairs))
+                if pairs.len() == chosen.len() =>
+            {
+                let both = pairs.iter().zip(chosen);
+                both.map(|(pair, &chosen)| usize::from(pair[chosen as usize & 1] != chosen))
+                    .sum()
+            }
+            _ => count,
+        }
+    }
+}
 
 /// One party's OTs of a stretch; the next stretch overwrites them.
 enum Half {
@@ -76,17 +107,22 @@ impl Half {
         }
     }
 
-    /// How many OTs of client and server do not belong together.
-    fn wrong(client: &Self, server: &Self, count: usize) -> usize {
-        match (client, server) {
-            (Self::Correlated(client), Self::Correlated(server)) => client.mismatches(server),
-            (Self::Sender { zeros, ones }, Self::Receiver { choices, pads }) => {
-                let chosen = |i: &usize| [zeros[*i], ones[*i]][usize::from(choices[*i] & 1)];
-                (0..count)
-                    .filter(|i| chosen(i) != pads[*i] || zeros[*i] == ones[*i])
-                    .count()
+    fn tags(&self) -> Tags {
+        match self {
+            Self::Correlated(batch) => Tags::Correlated(batch.tags()),
+            Self::Sender { zeros, ones } => {
+                let pairs = zeros.iter().zip(ones);
+                // Pads that are the same are wrong: then bit 0 fits no choice.
+                let pair = |(&zero, &one)| {
+                    let same = u8::from(zero == one);
+                    [tag(zero, same), tag(one, 1 ^ same)]
+                };
+                Tags::Sender(pairs.map(pair).collect())
             }
-            _ => count,
+            Self::Receiver { choices, pads } => {
+                let own = pads.iter().zip(choices);
+                Tags::Receiver(own.map(|(&pad, &choice)| tag(pad, choice)).collect())
+            }
         }
     }
 }
@@ -123,22 +159,14 @@ fn run_one(args: &BenchOtArgs) -> Result<(), CliError> {
     ];
     let sizes = split(count, &bench)?;
     let mut lanes = Lanes::new(&bench, None, &parameters)?;
-    let cold = halves(args.kind, &lanes, COLD);
     let start = Instant::now();
-    let (mut wrong, _) = fill_and_check(&mut lanes, Phase::Setup, &cold, 1, |_, _| COLD)?;
+    let (mut wrong, _) = fill_and_check(&mut lanes, Phase::Setup, args.kind, |_| COLD)?;
     let cold_ms = lanes.setup.ms + start.elapsed().as_secs_f64() * 1e3;
-    let most = stretch_len(sizes.len());
-    let room = halves(args.kind, &lanes, most);
-    wrong += fill_and_check(&mut lanes, Phase::Setup, &room, WARM / most, |_, _| most)?.0;
+    wrong += fill_and_check(&mut lanes, Phase::Setup, args.kind, |_| WARM)?.0;
     lanes.warmed_up();
-    let stretches = sizes.iter().max().map_or(0, |size| size.div_ceil(most));
-    let (more, measured) = fill_and_check(
-        &mut lanes,
-        Phase::Preprocessing,
-        &room,
-        stretches,
-        |lane, stretch| most.min(sizes[lane].saturating_sub(stretch * most)),
-    )?;
+    let (more, measured) = fill_and_check(&mut lanes, Phase::Preprocessing, args.kind, |lane| {
+        sizes[lane]
+    })?;
     wrong += more;
 
     let prep = lanes.per_item(&measured, count)?;
@@ -149,43 +177,57 @@ fn run_one(args: &BenchOtArgs) -> Result<(), CliError> {
     case.finish(args.bench.json)
 }
 
-/// Room for `count` OTs at each end.
-fn halves(kind: OtKind, lanes: &Lanes, count: usize) -> Vec<RwLock<Half>> {
-    lanes.map(|end| RwLock::new(Half::new(kind, end.ot.role(), count)))
-}
-
-/// Makes OTs in `stretches`, the same room again and again; each lane's `count(lane, stretch)`. Between stretches, not timed,
-/// the client's thread compares what both ends have got. Returns how many are wrong.
+/// Makes each lane's `count(lane)` OTs in stretches, in the same room again and again. After a stretch an end notes what it has
+/// got, and whoever comes second compares both notes. An end's time is all but that of noting and comparing, which both ends
+/// share about evenly. Returns how many OTs are wrong.
 fn fill_and_check(
     lanes: &mut Lanes,
     phase: Phase,
-    halves: &[RwLock<Half>],
-    stretches: usize,
-    count: impl Fn(usize, usize) -> usize + Sync,
+    kind: OtKind,
+    count: impl Fn(usize) -> usize + Sync,
 ) -> Result<(usize, Measured), CliError> {
-    let gate = Gate::new(halves.len());
-    let places = (0..halves.len()).collect();
-    let (wrong, measured) = lanes.timed_phase(phase, places, |end, place: usize| {
-        let member = gate.join();
-        let mut wrong = 0;
-        for stretch in 0..stretches {
-            let count = count(end.lane, stretch);
-            write(&halves[place]).fit(count);
-            member.stretch(|| write(&halves[place]).fill(end))?;
-            if end.ot.role() == Role::Client {
-                wrong += Half::wrong(&read(&halves[place]), &read(&halves[place + 1]), count);
-            }
-            member.meet()?;
+    let mut notes = Arc::new(Notes::new());
+    // A lane's client comes just before its server.
+    let notes = lanes.map(|end| {
+        if end.ot.role() == Role::Client {
+            notes = Arc::new(Notes::new());
         }
-        Ok((wrong, gate.total()))
+        Arc::clone(&notes)
+    });
+    let (wrong, measured) = lanes.timed_phase(phase, notes, |end, notes| {
+        run_end(end, kind, count(end.lane), &notes)
     })?;
     Ok((wrong.iter().sum(), measured))
 }
 
-fn write(half: &RwLock<Half>) -> RwLockWriteGuard<'_, Half> {
-    half.write().unwrap_or_else(PoisonError::into_inner)
+/// One end's part: wrong OTs found, time.
+fn run_end(
+    end: &mut End,
+    kind: OtKind,
+    count: usize,
+    notes: &Notes<Tags>,
+) -> Result<(usize, Duration), CliError> {
+    let role = end.ot.role();
+    halves::keep_to_own(role);
+    let notes = notes.join(usize::from(role == Role::Server));
+    let mut half = Half::new(kind, role, STRETCH.min(count));
+    let (mut wrong, mut checking, start) = (0, Duration::ZERO, Instant::now());
+    for done in (0..count).step_by(STRETCH) {
+        let count = STRETCH.min(count - done);
+        half.fit(count);
+        half.fill(end)?;
+        let tags = timed(&mut checking, || half.tags());
+        if let Some([own, theirs]) = notes.give(tags)? {
+            wrong += timed(&mut checking, || own.wrong(&theirs, count));
+        }
+    }
+    Ok((wrong, start.elapsed().saturating_sub(checking)))
 }
 
-fn read(half: &RwLock<Half>) -> RwLockReadGuard<'_, Half> {
-    half.read().unwrap_or_else(PoisonError::into_inner)
+/// Adds the time that `work` takes.
+fn timed<T>(time: &mut Duration, work: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let done = work();
+    *time += start.elapsed();
+    done
 }

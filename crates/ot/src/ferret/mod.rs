@@ -21,246 +21,78 @@
 //! ```
 //! Bits: `128·t·(d − 1)` an iteration and instance, sender to receiver; no other message.
 //!
+//! **Lanes.** [`lanes`]: several ends with a channel each share an iteration.
+//!
 //! **Malicious security.** An iteration begins with the exchange and the check of all its trees
 //! (`crate::trees::checked`, 128 COTs more); its outputs are then made on demand as above, from trees grown again.
 
+mod groups;
+pub(crate) mod lanes;
 mod params;
 
+use std::mem::swap;
 use std::sync::Arc;
 
 use volvelle_net::Channel;
-use volvelle_prim::ggm::{self, Leaf, TREES};
 use volvelle_prim::lpn::LocalLinearCode;
-use volvelle_prim::{Block, Lines, Prg};
-use zeroize::{Zeroize, Zeroizing};
+use volvelle_prim::{Block, Prg};
+use zeroize::Zeroizing;
 
+use groups::{Grower, Iteration};
+pub(crate) use groups::{Half, ReceiverHalf, SenderHalf};
 pub use params::Set;
 
 use crate::engine::{CotReceiver, CotSender, CotSource, Supply, hand_out};
-use crate::trees::checked::{Planted, Punctured};
-use crate::{OtError, Security, trees};
+use crate::{OtError, Security};
 
-/// What the two parties do differently: leaves of the next trees, choices marked in bit 0.
-pub(crate) trait Half: Send {
-    /// All trees of an iteration, exchanged and checked.
-    type Checked: Send;
-
-    /// Exchanges and checks all trees of an iteration.
-    fn exchange(
-        &self,
-        ch: &mut Channel,
-        cots: &[Block],
-        depth: u32,
-        prg: &mut Prg,
-    ) -> Result<Self::Checked, OtError>;
-
-    /// [`Self::leaves`] of a group of checked trees.
-    fn grow(checked: &Self::Checked, group: usize, nodes: &mut [Block]);
-    fn leaves(
-        &self,
-        ch: &mut Channel,
-        cots: &[Block],
-        shape: (u32, usize),
-        nodes: &mut [Block],
-    ) -> Result<(), OtError>;
-}
-
-/// The sender's half, holding Δ.
-pub(crate) struct SenderHalf(pub(crate) Zeroizing<Block>);
-
-impl Half for SenderHalf {
-    type Checked = Planted;
-
-    fn exchange(
-        &self,
-        ch: &mut Channel,
-        cots: &[Block],
-        depth: u32,
-        prg: &mut Prg,
-    ) -> Result<Planted, OtError> {
-        Planted::send(ch, *self.0, cots, depth, prg)
-    }
-
-    fn grow(checked: &Planted, group: usize, nodes: &mut [Block]) {
-        checked.grow(group, nodes);
-        ggm::mark_choices(nodes, None);
-    }
-    fn leaves(
-        &self,
-        ch: &mut Channel,
-        cots: &[Block],
-        shape: (u32, usize),
-        nodes: &mut [Block],
-    ) -> Result<(), OtError> {
-        trees::send(ch, *self.0, cots, shape, nodes)?;
-        ch.flush()?;
-        ggm::mark_choices(nodes, None);
-        Ok(())
-    }
-}
-
-/// The receiver's half.
-pub(crate) struct ReceiverHalf;
-
-impl Half for ReceiverHalf {
-    type Checked = Punctured;
-
-    fn exchange(
-        &self,
-        ch: &mut Channel,
-        cots: &[Block],
-        depth: u32,
-        prg: &mut Prg,
-    ) -> Result<Punctured, OtError> {
-        Punctured::receive(ch, cots, depth, prg)
-    }
-
-    fn grow(checked: &Punctured, group: usize, nodes: &mut [Block]) {
-        let points = checked.grow(group, Leaf::Correlated, nodes);
-        ggm::mark_choices(nodes, Some(&points));
-    }
-    fn leaves(
-        &self,
-        ch: &mut Channel,
-        cots: &[Block],
-        shape: (u32, usize),
-        nodes: &mut [Block],
-    ) -> Result<(), OtError> {
-        let points = trees::receive(ch, cots, shape, Leaf::Correlated, nodes)?;
-        ggm::mark_choices(nodes, Some(&points));
-        Ok(())
-    }
-}
-
-/// What malicious security needs.
-struct Checks<T> {
-    prg: Prg,
-    /// The trees of this iteration, once they are checked.
-    trees: Option<T>,
-}
-
-/// The state of an iteration, the same at both ends.
+/// One end with an iteration of its own, the same at the other end.
 pub(crate) struct Ferret<H: Half> {
-    half: H,
-    /// In malicious security.
-    checks: Option<Checks<H::Checked>>,
-    set: Set,
-    code: Arc<LocalLinearCode>,
-    /// The LPN secrets, entry `j` of instance `s` at `instances·j + s`.
-    secrets: Lines,
-    /// COTs of the trees, in the order of use.
-    tree_cots: Zeroizing<Vec<Block>>,
-    /// Seed of the next iteration, as far as made.
-    next_seed: Zeroizing<Vec<Block>>,
-    /// Trees expanded in this iteration, of each instance.
-    trees_done: usize,
-    /// The last group; `group[used..end]` is not yet handed out.
-    group: Lines,
+    grower: Grower<H>,
+    iteration: Iteration,
+    /// The next one, as far as made.
+    next: Option<Iteration>,
+    /// Groups made of this iteration.
+    done: usize,
+    /// Of the last group, `used..end` is not yet handed out.
     used: usize,
     end: usize,
     made: u64,
 }
 
 impl<H: Half> Ferret<H> {
-    fn new(
-        half: H,
-        (set, code): (Set, Arc<LocalLinearCode>),
-        seed: Zeroizing<Vec<Block>>,
-        checks: Option<Prg>,
-    ) -> Self {
-        let mut ferret = Self {
-            half,
-            checks: checks.map(|prg| Checks { prg, trees: None }),
-            set,
-            code,
-            secrets: Lines::zeros(set.instances() << set.log_secret()),
-            tree_cots: Zeroizing::default(),
-            next_seed: seed,
-            trees_done: 0,
-            group: Lines::zeros(TREES << set.depth()),
+    fn new(grower: Grower<H>, iteration: Iteration) -> Self {
+        Self {
+            grower,
+            iteration,
+            next: None,
+            done: 0,
             used: 0,
             end: 0,
             made: 0,
-        };
-        ferret.begin();
-        ferret
-    }
-
-    const fn security(&self) -> Security {
-        if self.checks.is_some() {
-            Security::Malicious
-        } else {
-            Security::SemiHonest
         }
     }
 
-    /// Starts an iteration from the seed made by the last.
-    fn begin(&mut self) {
-        debug_assert_eq!(self.next_seed.len(), self.set.seed_with(self.security()));
-        let (secrets, tree_cots) = self.next_seed.split_at(self.secrets.len());
-        self.secrets.copy_from_slice(secrets);
-        self.tree_cots.zeroize();
-        self.tree_cots.extend_from_slice(tree_cots);
-        self.next_seed.zeroize();
-        self.trees_done = 0;
-        if let Some(checks) = &mut self.checks {
-            checks.trees = None;
-        }
-    }
-
-    /// Leaves of the next `lanes` trees, into the group.
-    fn next_leaves(&mut self, ch: &mut Channel, lanes: usize) -> Result<(), OtError> {
-        let (depth, done) = (self.set.depth(), self.trees_done * self.set.instances());
-        let Some(checks) = &mut self.checks else {
-            let cots = &self.tree_cots[done * depth as usize..][..lanes * depth as usize];
-            return self.half.leaves(ch, cots, (depth, lanes), &mut self.group);
-        };
-        let trees = match checks.trees.take() {
-            Some(trees) => trees,
-            None => self
-                .half
-                .exchange(ch, &self.tree_cots, depth, &mut checks.prg)?,
-        };
-        H::grow(&trees, done / TREES, &mut self.group);
-        checks.trees = Some(trees);
-        Ok(())
-    }
-
-    /// Expands the next group of eight trees; towards the end of an iteration its outputs are the next
-    /// seed and not handed out.
+    /// Expands the next group; towards the end of an iteration its outputs are the next seed and not handed out.
     fn next_group(&mut self, ch: &mut Channel) -> Result<(), OtError> {
-        let (set, depth, instances) = (self.set, self.set.depth(), self.set.instances());
-        let handed_out = set.handed_out_with(self.security());
-        if self.trees_done == set.trees() {
-            self.begin();
+        let (set, security) = (self.grower.set(), self.grower.security());
+        if self.done == set.groups()
+            && let Some(next) = &mut self.next
+        {
+            swap(&mut self.iteration, next);
+            self.grower.begin();
+            self.done = 0;
         }
-        let trees = (TREES / instances).min(set.trees() - self.trees_done);
-        let lanes = trees * instances;
-        self.next_leaves(ch, lanes)?;
-        if lanes < TREES {
-            drop_absent_lanes(&mut self.group, lanes);
+        let kept = self.grower.grow(ch, &self.iteration, self.done)?;
+        let made = set.group_outputs(self.done);
+        if kept < made {
+            let empty = || Iteration::empty(set, security);
+            self.grower
+                .seed(self.done, self.next.get_or_insert_with(empty));
         }
-        let outputs = &mut self.group[..lanes << depth];
-        let first_row = (self.trees_done << depth) as u64;
-        if instances == 2 {
-            self.code.encode_two(first_row, &self.secrets, outputs);
-        } else {
-            self.code.encode(first_row, &self.secrets, outputs);
-        }
-        self.trees_done += trees;
-        self.made += outputs.len() as u64;
-        let past = ((self.trees_done * instances) << depth).saturating_sub(handed_out);
-        let keep = outputs.len() - past.min(outputs.len());
-        self.next_seed.extend_from_slice(&outputs[keep..]);
-        (self.used, self.end) = (0, keep);
+        self.made += made as u64;
+        self.done += 1;
+        (self.used, self.end) = (0, kept);
         Ok(())
-    }
-}
-
-/// Keeps the blocks of the first `lanes` of every eight, at the start.
-fn drop_absent_lanes(nodes: &mut [Block], lanes: usize) {
-    for j in 0..nodes.len() / TREES {
-        nodes.copy_within(j * TREES..j * TREES + lanes, j * lanes);
     }
 }
 
@@ -271,25 +103,30 @@ impl<H: Half> CotSource for Ferret<H> {
                 ch.span("ot/extend", |ch| self.next_group(ch))?;
                 continue;
             }
-            out = hand_out(&self.group[..self.end], &mut self.used, out);
+            out = hand_out(&self.grower.outputs()[..self.end], &mut self.used, out);
         }
         Ok(())
     }
 
     fn supply(&self) -> Supply {
-        let security = self.security();
-        let handed_out = self.set.handed_out_with(security) as f64;
-        Supply {
-            made: self.made,
-            overhead: self.set.made() as f64 / handed_out,
-            bits_per_cot: self.set.bits_with(security) as f64 / handed_out,
-        }
+        let (set, security) = (self.grower.set(), self.grower.security());
+        supply(set, security, self.made, set.bits_with(security))
+    }
+}
+
+/// Of an end that has made so many, an iteration sending `bits`.
+fn supply(set: Set, security: Security, made: u64, bits: u64) -> Supply {
+    let handed_out = set.handed_out_with(security) as f64;
+    Supply {
+        made,
+        overhead: set.made() as f64 / handed_out,
+        bits_per_cot: bits as f64 / handed_out,
     }
 }
 
 impl CotSender for Ferret<SenderHalf> {
     fn delta(&self) -> Block {
-        *self.half.0
+        *self.grower.half.0
     }
 }
 
@@ -307,10 +144,10 @@ pub(crate) fn sender(
     (set, code): (Set, Arc<LocalLinearCode>),
     checks: Option<Prg>,
 ) -> Result<Ferret<SenderHalf>, OtError> {
-    let mut seed = Zeroizing::new(vec![Block::ZERO; seed_len(set, &checks)]);
-    source.extend(ch, &mut seed)?;
     let half = SenderHalf(Zeroizing::new(source.delta()));
-    Ok(Ferret::new(half, (set, code), seed, checks))
+    let grower = Grower::new(half, (set, code), checks);
+    let first = Iteration::from_source(ch, source, (set, grower.security()))?;
+    Ok(Ferret::new(grower, first))
 }
 
 /// Receiver's end, likewise.
@@ -320,15 +157,7 @@ pub(crate) fn receiver(
     (set, code): (Set, Arc<LocalLinearCode>),
     checks: Option<Prg>,
 ) -> Result<Ferret<ReceiverHalf>, OtError> {
-    let mut seed = Zeroizing::new(vec![Block::ZERO; seed_len(set, &checks)]);
-    source.extend(ch, &mut seed)?;
-    Ok(Ferret::new(ReceiverHalf, (set, code), seed, checks))
-}
-
-fn seed_len(set: Set, checks: &Option<Prg>) -> usize {
-    set.seed_with(if checks.is_some() {
-        Security::Malicious
-    } else {
-        Security::SemiHonest
-    })
+    let grower = Grower::new(ReceiverHalf, (set, code), checks);
+    let first = Iteration::from_source(ch, source, (set, grower.security()))?;
+    Ok(Ferret::new(grower, first))
 }
