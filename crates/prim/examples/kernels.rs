@@ -170,8 +170,8 @@ fn dual() {
 }
 
 fn bits() {
-    let mut columns = vec![Block::ZERO; 1 << 13];
-    let mut out = columns.clone();
+    let mut columns = Lines::zeros(1 << 13);
+    let mut out = Lines::zeros(1 << 13);
     Prg::from_seed(Block(4)).fill_blocks(&mut columns);
     time("transpose, a block", 20 << 13, || {
         (0..20).for_each(|_| transpose::transpose_columns(&columns, &mut out));
@@ -182,7 +182,7 @@ fn bits() {
     for k in [2, 4, 8] {
         let seeds = vec![Block(7); (128 / k) << k];
         let mut streams = LeafStreams::whole(k as u32, &seeds);
-        let mut sums = vec![Block::ZERO; 64 * 128 / k];
+        let mut sums = Lines::zeros(64 * 128 / k);
         let name = format!(
             "leaves' streams summed, k = {k}, a COT ({} AES)",
             (1 << k) / k

@@ -1,8 +1,7 @@
 //! Bit transpose of 128 rows, what turns an OT extension's columns into its rows.
 //!
-//! Four 128 × 128 tiles side by side: a row of the four is one cache line. Portably by seven rounds of swapping
-//! off-diagonal quadrants (Eklundh, 1972) on 64-bit lanes, with AVX-512 bytes first and then bits. No data-dependent
-//! step.
+//! Seven rounds of swapping off-diagonal quadrants (Eklundh, 1972), on four 128 × 128 tiles side by side:
+//! a row of the four is one cache line, and every step is one on 64-bit lanes. No data-dependent step.
 
 use crate::{Backend, Block};
 
@@ -32,7 +31,7 @@ pub fn transpose_columns(columns: &[Block], out: &mut [Block]) {
     );
     #[cfg(target_arch = "x86_64")]
     if Backend::current() == Backend::Vaes {
-        // SAFETY: the Vaes backend is current only where AVX-512 and GFNI were detected.
+        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
         unsafe { avx512::transpose(columns, length, out) };
         return;
     }
@@ -46,108 +45,85 @@ mod avx512 {
     use super::{ROWS, TILES};
     use crate::Block;
 
-    /// Rows that become a byte; also bytes of half a block.
-    const EIGHT: usize = 8;
-    /// Bytes of a block.
-    const BYTES: usize = 16;
-
-    /// Bytes change places by interleaving registers, the bits of eight bytes by one GFNI instruction: seven
-    /// rounds of one operation a register, and that one.
+    /// The portable transpose with a row a register, three rounds a pass over memory.
     ///
     /// # Safety
-    /// The machine has AVX-512 F and BW and GFNI; lengths as checked by `transpose_columns`.
-    #[target_feature(enable = "avx512f,avx512bw,gfni")]
+    /// The machine has AVX-512F; lengths as checked by `transpose_columns`.
+    #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn transpose(columns: &[Block], length: usize, out: &mut [Block]) {
-        // Of eight columns and sixteen entries: each quarter has two words, the entries' eights, of a byte an entry.
-        let mut bytes = [[_mm512_setzero_si512(); BYTES]; EIGHT];
+        let mut rows = [_mm512_setzero_si512(); ROWS];
         for (q, out) in out.chunks_exact_mut(ROWS * TILES).enumerate() {
-            for (c, columns) in columns.chunks_exact(EIGHT * length).enumerate() {
-                let mut x = [_mm512_setzero_si512(); EIGHT];
-                // Last column first: `transpose_bits` counts them from the other end.
-                for (x, column) in x.iter_mut().rev().zip(columns.chunks_exact(length)) {
-                    let blocks = &column[q * TILES..][..TILES];
-                    // SAFETY: four blocks are 64 readable bytes.
-                    *x = unsafe { _mm512_loadu_si512(blocks.as_ptr().cast()) };
-                }
-                interleave_eight(&mut x);
-                for (bytes, x) in bytes.iter_mut().zip(x) {
-                    bytes[c] = transpose_bits(x);
-                }
+            for (row, column) in rows.iter_mut().zip(columns.chunks_exact(length)) {
+                let blocks = &column[q * TILES..][..TILES];
+                // SAFETY: four blocks are 64 readable bytes.
+                *row = unsafe { _mm512_loadu_si512(blocks.as_ptr().cast()) };
             }
-            for (bytes, out) in bytes.iter().zip(out.chunks_exact_mut(BYTES * TILES)) {
-                let mut x = *bytes;
-                interleave_sixteen(&mut x);
-                for (x, out) in x.into_iter().zip(out.chunks_exact_mut(TILES)) {
-                    // SAFETY: four blocks are 64 writable bytes.
-                    unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), x) };
+            for first in 0..16 {
+                pass::<16>(&mut rows, first, |a, b, round| match round {
+                    0 => (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)),
+                    1 => swap::<32>(a, b, 0x0000_0000_ffff_ffff),
+                    _ => swap::<16>(a, b, 0x0000_ffff_0000_ffff),
+                });
+            }
+            for first in 0..16 {
+                pass::<2>(
+                    &mut rows,
+                    first / 2 * 16 + first % 2,
+                    |a, b, round| match round {
+                        0 => swap::<8>(a, b, 0x00ff_00ff_00ff_00ff),
+                        1 => swap::<4>(a, b, 0x0f0f_0f0f_0f0f_0f0f),
+                        _ => swap::<2>(a, b, 0x3333_3333_3333_3333),
+                    },
+                );
+            }
+            for (pair, out) in rows.chunks_exact(2).zip(out.chunks_exact_mut(2 * TILES)) {
+                let (a, b) = swap::<1>(pair[0], pair[1], 0x5555_5555_5555_5555);
+                let (low, high) = out.split_at_mut(TILES);
+                // SAFETY: each half is four blocks, 64 writable bytes.
+                unsafe {
+                    _mm512_storeu_si512(low.as_mut_ptr().cast(), a);
+                    _mm512_storeu_si512(high.as_mut_ptr().cast(), b);
                 }
             }
         }
     }
 
-    /// Bit `b` of byte `7 − i` of every word becomes bit `i` of byte `b`.
-    #[target_feature(enable = "avx512f,gfni")]
+    /// Three rounds on the eight rows `first + i·STRIDE`, quadrants of `4·STRIDE`, `2·STRIDE`, `STRIDE` rows.
+    #[target_feature(enable = "avx512f")]
     #[inline]
-    fn transpose_bits(x: __m512i) -> __m512i {
-        // The instruction multiplies the bytes of its first argument by the matrices of its second.
-        let units = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
-        _mm512_gf2p8affine_epi64_epi8::<0>(units, x)
-    }
-
-    /// Within every block: byte `p` of register `r` becomes byte `8·(p mod 2) + r` of register `p / 2`.
-    #[target_feature(enable = "avx512f,avx512bw")]
-    #[inline]
-    fn interleave_eight(x: &mut [__m512i; 8]) {
-        let mut y = *x;
-        for i in 0..4 {
-            y[i] = _mm512_unpacklo_epi8(x[2 * i], x[2 * i + 1]);
-            y[i + 4] = _mm512_unpackhi_epi8(x[2 * i], x[2 * i + 1]);
-        }
-        // Two columns a pair of bytes; the registers from 4 on have the bytes from 8 on.
-        for half in [0, 4] {
-            for i in 0..2 {
-                let (a, b) = (y[half + 2 * i], y[half + 2 * i + 1]);
-                x[half + i] = _mm512_unpacklo_epi16(a, b);
-                x[half + i + 2] = _mm512_unpackhi_epi16(a, b);
-            }
+    fn pass<const STRIDE: usize>(
+        rows: &mut [__m512i; ROWS],
+        first: usize,
+        swap: impl Fn(__m512i, __m512i, u32) -> (__m512i, __m512i),
+    ) {
+        let mut x = [_mm512_setzero_si512(); 8];
+        for (i, x) in x.iter_mut().enumerate() {
+            *x = rows[first + i * STRIDE];
         }
         for i in 0..4 {
-            let (a, b) = (x[2 * i], x[2 * i + 1]);
-            y[2 * i] = _mm512_unpacklo_epi32(a, b);
-            y[2 * i + 1] = _mm512_unpackhi_epi32(a, b);
+            (x[i], x[i + 4]) = swap(x[i], x[i + 4], 0);
         }
-        *x = y;
+        for i in [0, 1, 4, 5] {
+            (x[i], x[i + 2]) = swap(x[i], x[i + 2], 1);
+        }
+        for i in [0, 2, 4, 6] {
+            (x[i], x[i + 1]) = swap(x[i], x[i + 1], 2);
+        }
+        for (i, x) in x.into_iter().enumerate() {
+            rows[first + i * STRIDE] = x;
+        }
     }
 
-    /// Within every block: byte `p` of register `r` becomes byte `r` of register `p`.
-    #[target_feature(enable = "avx512f,avx512bw")]
+    /// Swaps the bits of `a` above `HALF` with those of `b` below, in every `2·HALF`.
+    #[target_feature(enable = "avx512f")]
     #[inline]
-    fn interleave_sixteen(x: &mut [__m512i; 16]) {
-        let mut y = *x;
-        for i in 0..8 {
-            let (a, b) = (x[2 * i], x[2 * i + 1]);
-            y[i] = _mm512_unpacklo_epi8(a, b);
-            y[i + 8] = _mm512_unpackhi_epi8(a, b);
-        }
-        for half in [0, 8] {
-            for i in 0..4 {
-                let (a, b) = (y[half + 2 * i], y[half + 2 * i + 1]);
-                x[half + i] = _mm512_unpacklo_epi16(a, b);
-                x[half + i + 4] = _mm512_unpackhi_epi16(a, b);
-            }
-        }
-        for quarter in [0, 4, 8, 12] {
-            for i in 0..2 {
-                let (a, b) = (x[quarter + 2 * i], x[quarter + 2 * i + 1]);
-                y[quarter + i] = _mm512_unpacklo_epi32(a, b);
-                y[quarter + i + 2] = _mm512_unpackhi_epi32(a, b);
-            }
-        }
-        for i in 0..8 {
-            let (a, b) = (y[2 * i], y[2 * i + 1]);
-            x[2 * i] = _mm512_unpacklo_epi64(a, b);
-            x[2 * i + 1] = _mm512_unpackhi_epi64(a, b);
-        }
+    fn swap<const HALF: u32>(a: __m512i, b: __m512i, low: u64) -> (__m512i, __m512i) {
+        /// `(x ⊕ y) ∧ z`.
+        const XOR_AND: i32 = 0x28;
+        let low = _mm512_set1_epi64(low as i64);
+        let moved = _mm512_ternarylogic_epi64::<XOR_AND>(_mm512_srli_epi64::<HALF>(a), b, low);
+        let a = _mm512_xor_si512(a, _mm512_slli_epi64::<HALF>(moved));
+        (a, _mm512_xor_si512(b, moved))
     }
 }
 

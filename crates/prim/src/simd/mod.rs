@@ -23,7 +23,7 @@ pub enum Backend {
     Portable,
     /// x86-64 AES-NI with SSE4.1: one block a register.
     AesNi,
-    /// x86-64 VAES with AVX-512 and GFNI: four blocks a register.
+    /// x86-64 VAES with AVX-512: four blocks a register.
     Vaes,
 }
 
@@ -43,7 +43,6 @@ impl Backend {
         let aesni = is_x86_feature_detected!("aes") && is_x86_feature_detected!("sse4.1");
         let vaes = aesni
             && is_x86_feature_detected!("vaes")
-            && is_x86_feature_detected!("gfni")
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
