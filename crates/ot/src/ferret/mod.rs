@@ -133,10 +133,48 @@ impl Half for ReceiverHalf {
 }
 
 /// What malicious security needs.
-struct Checks<T> {
+pub(crate) struct Checks<T> {
     prg: Prg,
     /// The trees of this iteration, once they are checked.
     trees: Option<T>,
+}
+
+impl<T> Checks<T> {
+    pub(crate) const fn new(prg: Prg) -> Self {
+        Self { prg, trees: None }
+    }
+
+    /// The next trees are another iteration's.
+    pub(crate) fn begin(&mut self) {
+        self.trees = None;
+    }
+
+    /// [`Half::leaves`] of a group of the iteration's trees, whose COTs are all of `cots`. The first call exchanges them.
+    pub(crate) fn leaves<H: Half<Checked = T>>(
+        &mut self,
+        half: &H,
+        ch: &mut Channel,
+        cots: &[Block],
+        (depth, group): (u32, usize),
+        nodes: &mut [Block],
+    ) -> Result<(), OtError> {
+        let trees = match self.trees.take() {
+            Some(trees) => trees,
+            None => half.exchange(ch, cots, depth, &mut self.prg)?,
+        };
+        H::grow(&trees, group, nodes);
+        self.trees = Some(trees);
+        Ok(())
+    }
+}
+
+/// The security that a source with or without checks has.
+pub(crate) const fn security<T>(checks: &Option<T>) -> Security {
+    if checks.is_some() {
+        Security::Malicious
+    } else {
+        Security::SemiHonest
+    }
 }
 
 /// The state of an iteration, the same at both ends.
@@ -170,7 +208,7 @@ impl<H: Half> Ferret<H> {
     ) -> Self {
         let mut ferret = Self {
             half,
-            checks: checks.map(|prg| Checks { prg, trees: None }),
+            checks: checks.map(Checks::new),
             set,
             code,
             secrets: Lines::zeros(set.instances() << set.log_secret()),
@@ -187,11 +225,7 @@ impl<H: Half> Ferret<H> {
     }
 
     const fn security(&self) -> Security {
-        if self.checks.is_some() {
-            Security::Malicious
-        } else {
-            Security::SemiHonest
-        }
+        security(&self.checks)
     }
 
     /// Starts an iteration from the seed made by the last.
@@ -204,7 +238,7 @@ impl<H: Half> Ferret<H> {
         self.next_seed.zeroize();
         self.trees_done = 0;
         if let Some(checks) = &mut self.checks {
-            checks.trees = None;
+            checks.begin();
         }
     }
 
@@ -215,15 +249,13 @@ impl<H: Half> Ferret<H> {
             let cots = &self.tree_cots[done * depth as usize..][..lanes * depth as usize];
             return self.half.leaves(ch, cots, (depth, lanes), &mut self.group);
         };
-        let trees = match checks.trees.take() {
-            Some(trees) => trees,
-            None => self
-                .half
-                .exchange(ch, &self.tree_cots, depth, &mut checks.prg)?,
-        };
-        H::grow(&trees, done / TREES, &mut self.group);
-        checks.trees = Some(trees);
-        Ok(())
+        checks.leaves(
+            &self.half,
+            ch,
+            &self.tree_cots,
+            (depth, done / TREES),
+            &mut self.group,
+        )
     }
 
     /// Expands the next group of eight trees; towards the end of an iteration its outputs are the next
@@ -307,7 +339,7 @@ pub(crate) fn sender(
     (set, code): (Set, Arc<LocalLinearCode>),
     checks: Option<Prg>,
 ) -> Result<Ferret<SenderHalf>, OtError> {
-    let mut seed = Zeroizing::new(vec![Block::ZERO; seed_len(set, &checks)]);
+    let mut seed = Zeroizing::new(vec![Block::ZERO; set.seed_with(security(&checks))]);
     source.extend(ch, &mut seed)?;
     let half = SenderHalf(Zeroizing::new(source.delta()));
     Ok(Ferret::new(half, (set, code), seed, checks))
@@ -320,15 +352,7 @@ pub(crate) fn receiver(
     (set, code): (Set, Arc<LocalLinearCode>),
     checks: Option<Prg>,
 ) -> Result<Ferret<ReceiverHalf>, OtError> {
-    let mut seed = Zeroizing::new(vec![Block::ZERO; seed_len(set, &checks)]);
+    let mut seed = Zeroizing::new(vec![Block::ZERO; set.seed_with(security(&checks))]);
     source.extend(ch, &mut seed)?;
     Ok(Ferret::new(ReceiverHalf, (set, code), seed, checks))
-}
-
-fn seed_len(set: Set, checks: &Option<Prg>) -> usize {
-    set.seed_with(if checks.is_some() {
-        Security::Malicious
-    } else {
-        Security::SemiHonest
-    })
 }
