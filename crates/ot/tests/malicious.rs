@@ -61,11 +61,10 @@ fn honest_parties_pass_over_several_iterations_and_with_ml_kem() {
     let config = config(Engine::Ferret(Set::K16)).with_base(BaseOt::MlKem);
     let [a, b] = correlated(config, 2 * Set::K16.made(), Role::Server);
     assert_eq!(a.mismatches(&b), 0);
-    for set in dual_sets() {
-        let config = self::config(Engine::Dual(set));
-        let [a, b] = correlated(config, 2 * set.made(), Role::Server);
-        assert_eq!(a.mismatches(&b), 0, "{set:?}");
-    }
+    let set = dual::Set::quasi_cyclic(Size::N18);
+    let config = self::config(Engine::Dual(set));
+    let [a, b] = correlated(config, 2 * set.made(), Role::Server);
+    assert_eq!(a.mismatches(&b), 0);
 }
 
 /// Bits that the main phase of a run with the client as sender takes, up to the first OT of the iteration or chunk
@@ -94,10 +93,10 @@ fn an_iteration_and_a_chunk_send_what_the_formulas_say() {
         assert_eq!(bits, set.bits_with(MALICIOUS), "{set:?}");
     }
     for set in dual_sets() {
-        // Into the third iteration: the seeds of the others were made here.
-        let count = 2 * set.handed_out_with(MALICIOUS) + 1;
+        // Into the second iteration, whose seed the first has made.
+        let count = set.handed_out_with(MALICIOUS) + 1;
         let bits = metered(config(Engine::Dual(set)), count);
-        assert_eq!(bits, 3 * set.bits_with(MALICIOUS), "{set:?}");
+        assert_eq!(bits, 2 * set.bits_with(MALICIOUS), "{set:?}");
         let trees = 256 * set.instances() as u64;
         let formula = 128 * trees * u64::from(set.depth()) + 640;
         assert_eq!(set.bits_with(MALICIOUS), formula, "{set:?}");
@@ -302,11 +301,10 @@ fn altered_trees_of_ferret_and_of_the_punctured_prf_are_noticed() {
 
 #[test]
 fn altered_trees_of_dual_lpn_are_noticed() {
-    for set in dual_sets() {
-        let config = config(Engine::Dual(set));
-        flips_are_noticed(config, Role::Client, "ot/trees", 2);
-        flips_are_noticed(config, Role::Client, "ot/trees/answer", 1);
-    }
+    // The set with one instance, as the trees of all are the same.
+    let config = config(Engine::Dual(dual::Set::quasi_cyclic(Size::N18)));
+    flips_are_noticed(config, Role::Client, "ot/trees", 4);
+    flips_are_noticed(config, Role::Client, "ot/trees/answer", 1);
 }
 
 #[test]
