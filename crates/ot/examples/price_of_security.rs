@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use volvelle_net::testing::run_pair;
 use volvelle_net::{Channel, Role};
+use volvelle_ot::dual::{self, Size};
 use volvelle_ot::ferret::Set;
 use volvelle_ot::softspoken::Piece;
 use volvelle_ot::{BaseOt, CorrelatedBatch, Engine, Ot, OtConfig, OtError, Security};
@@ -79,8 +80,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let log_count: u32 = std::env::args().nth(1).map_or(Ok(22), |arg| arg.parse())?;
     let ferret = [Set::K16, Set::K17, Set::K18].map(Engine::Ferret);
     let softspoken = Piece::ALL.map(Engine::SoftSpoken);
+    let dual = [Size::N18, Size::N20].map(|size| Engine::Dual(dual::Set::expand_convolute(size)));
     println!("engine        security    to first OT ms  M COT/s  M ROT/s  bits/OT");
-    for engine in ferret.into_iter().chain(softspoken) {
+    for engine in ferret.into_iter().chain(softspoken).chain(dual) {
         for (name, security) in [
             ("semi-honest", Security::SemiHonest),
             ("malicious", Security::Malicious),

@@ -4,7 +4,7 @@
 //! overwrite it, and, where both ends are in one process, compare it with the other or with what that has noted of its own.
 
 use volvelle_net::Channel;
-use volvelle_prim::Block;
+use volvelle_prim::{Block, Lines};
 use zeroize::Zeroizing;
 
 use crate::session::check_count;
@@ -12,7 +12,9 @@ use crate::{Ot, OtError};
 
 /// One party's end of a batch of correlated OTs: `q`, or `q ⊕ x·Δ` with `x` in bit 0.
 pub struct CorrelatedBatch {
-    blocks: Zeroizing<Vec<Block>>,
+    blocks: Lines,
+    /// How many of the blocks count.
+    count: usize,
     /// At the sender.
     delta: Option<Zeroizing<Block>>,
 }
@@ -55,14 +57,15 @@ impl CorrelatedBatch {
     #[must_use]
     pub fn new(count: usize) -> Self {
         Self {
-            blocks: Zeroizing::new(vec![Block::ZERO; count]),
+            blocks: Lines::zeros(count),
+            count,
             delta: None,
         }
     }
 
     /// Leaves room for `count` OTs, if that is fewer.
     pub fn truncate(&mut self, count: usize) {
-        self.blocks.truncate(count);
+        self.count = self.count.min(count);
     }
 
     /// Fills the batch as OT sender.
@@ -70,10 +73,10 @@ impl CorrelatedBatch {
     /// # Errors
     /// As [`Ot::send_random`].
     pub fn send(&mut self, ch: &mut Channel, ot: &mut Ot) -> Result<(), OtError> {
-        check_count("correlated OTs", self.blocks.len() as u64)?;
+        check_count("correlated OTs", self.count as u64)?;
         self.delta = Some(Zeroizing::new(ot.sender.delta()));
-        ot.guarded(|ot| ot.sender.extend(ch, &mut self.blocks))?;
-        ot.sent += self.blocks.len() as u64;
+        ot.guarded(|ot| ot.sender.extend(ch, &mut self.blocks[..self.count]))?;
+        ot.sent += self.count as u64;
         Ok(())
     }
 
@@ -82,10 +85,10 @@ impl CorrelatedBatch {
     /// # Errors
     /// As [`Ot::send_random`].
     pub fn receive(&mut self, ch: &mut Channel, ot: &mut Ot) -> Result<(), OtError> {
-        check_count("correlated OTs", self.blocks.len() as u64)?;
+        check_count("correlated OTs", self.count as u64)?;
         self.delta = None;
-        ot.guarded(|ot| ot.receiver.extend(ch, &mut self.blocks))?;
-        ot.received += self.blocks.len() as u64;
+        ot.guarded(|ot| ot.receiver.extend(ch, &mut self.blocks[..self.count]))?;
+        ot.received += self.count as u64;
         Ok(())
     }
 
@@ -98,19 +101,18 @@ impl CorrelatedBatch {
             (other, self)
         };
         let Some(delta) = &sender.delta else {
-            return self.blocks.len();
+            return self.count;
         };
-        if receiver.delta.is_some() || sender.blocks.len() != receiver.blocks.len() {
-            return self.blocks.len();
+        if receiver.delta.is_some() || sender.count != receiver.count {
+            return self.count;
         }
         let apart = |(q, r): &(&Block, &Block)| {
             let choice = Block(u128::from(r.lsb()).wrapping_neg());
             (**q ^ **r) != (choice & **delta)
         };
-        sender
-            .blocks
+        sender.blocks[..sender.count]
             .iter()
-            .zip(receiver.blocks.iter())
+            .zip(&receiver.blocks[..receiver.count])
             .filter(apart)
             .count()
     }

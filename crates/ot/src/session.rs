@@ -173,7 +173,7 @@ impl Ot {
     /// # Errors
     /// [`OtError::Net`] for connection trouble or a peer out of step, [`OtError::Config`] if the peer
     /// asks for another engine, base OT or security, [`OtError::InvalidPoint`] or [`OtError::InvalidKey`] for a
-    /// malformed base-OT message, [`OtError::Cheating`] for a failed check, [`OtError::Unsupported`].
+    /// malformed base-OT message, [`OtError::Cheating`] for a failed check.
     pub fn setup(ch: &mut Channel, config: OtConfig) -> Result<Self, OtError> {
         Self::setup_from(ch, config, Prg::from_os())
     }
@@ -250,11 +250,6 @@ impl Ot {
         mut prg: Prg,
         lanes: usize,
     ) -> Result<Vec<Self>, OtError> {
-        if matches!(config.engine, Engine::Dual(_)) && config.security.is_malicious() {
-            return Err(OtError::Unsupported {
-                what: "dual LPN has no malicious-secure option; use ferret",
-            });
-        }
         let settings = [
             ("engine", config.engine.code()),
             ("base OT", config.base.code()),
@@ -282,10 +277,12 @@ impl Ot {
         if let Engine::Dual(set) = config.engine {
             let map = dual::Map::new(set, matrix_seed);
             for ot_sender in [Role::Client, Role::Server] {
+                let checks = config.security.is_malicious().then(|| prg.fork());
+                let map = (set, map.clone());
                 if ch.role() == ot_sender {
-                    sender = Box::new(dual::sender(ch, &mut *sender, set, map.clone())?);
+                    sender = Box::new(dual::sender(ch, &mut *sender, map, checks)?);
                 } else {
-                    receiver = Box::new(dual::receiver(ch, &mut *receiver, set, map.clone())?);
+                    receiver = Box::new(dual::receiver(ch, &mut *receiver, map, checks)?);
                 }
             }
         }

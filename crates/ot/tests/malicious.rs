@@ -3,6 +3,7 @@
 
 use volvelle_net::testing::{Flip, Transcript, run_pair, run_pair_altered};
 use volvelle_net::{Channel, Label, Phase, Role};
+use volvelle_ot::dual::{self, Code, Size};
 use volvelle_ot::ferret::Set;
 use volvelle_ot::softspoken::Piece;
 use volvelle_ot::testing::setup_seeded;
@@ -15,9 +16,18 @@ fn config(engine: Engine) -> OtConfig {
     OtConfig::new(engine).with_security(MALICIOUS)
 }
 
+/// Dual LPN of the smallest size.
+fn dual_sets() -> [dual::Set; 2] {
+    [Code::ExpandConvolute, Code::QuasiCyclic].map(|code| dual::Set {
+        code,
+        size: Size::N18,
+    })
+}
+
 fn engines() -> Vec<Engine> {
     let ferret = Set::ALL.into_iter().map(Engine::Ferret);
     ferret
+        .chain(dual_sets().map(Engine::Dual))
         .chain(Piece::ALL.into_iter().map(Engine::SoftSpoken))
         .collect()
 }
@@ -51,6 +61,10 @@ fn honest_parties_pass_over_several_iterations_and_with_ml_kem() {
     let config = config(Engine::Ferret(Set::K16)).with_base(BaseOt::MlKem);
     let [a, b] = correlated(config, 2 * Set::K16.made(), Role::Server);
     assert_eq!(a.mismatches(&b), 0);
+    let set = dual::Set::quasi_cyclic(Size::N18);
+    let config = self::config(Engine::Dual(set));
+    let [a, b] = correlated(config, 2 * set.made(), Role::Server);
+    assert_eq!(a.mismatches(&b), 0);
 }
 
 /// Bits that the main phase of a run with the client as sender takes, up to the first OT of the iteration or chunk
@@ -77,6 +91,15 @@ fn an_iteration_and_a_chunk_send_what_the_formulas_say() {
         let bits = metered(config(Engine::Ferret(set)), handed_out);
         // The larger set's seed comes from an iteration of the smallest, which set-up has paid.
         assert_eq!(bits, set.bits_with(MALICIOUS), "{set:?}");
+    }
+    for set in dual_sets() {
+        // Into the second iteration, whose seed the first has made.
+        let count = set.handed_out_with(MALICIOUS) + 1;
+        let bits = metered(config(Engine::Dual(set)), count);
+        assert_eq!(bits, 2 * set.bits_with(MALICIOUS), "{set:?}");
+        let trees = 256 * set.instances() as u64;
+        let formula = 128 * trees * u64::from(set.depth()) + 640;
+        assert_eq!(set.bits_with(MALICIOUS), formula, "{set:?}");
     }
     for piece in Piece::ALL {
         let bits = metered(
@@ -274,6 +297,14 @@ fn altered_trees_of_ferret_and_of_the_punctured_prf_are_noticed() {
     let config = config(Engine::Ferret(Set::K16));
     flips_are_noticed(config, Role::Client, "ot/trees", 12);
     flips_are_noticed(config, Role::Client, "ot/trees/answer", 3);
+}
+
+#[test]
+fn altered_trees_of_dual_lpn_are_noticed() {
+    // The set with one instance, as the trees of all are the same.
+    let config = config(Engine::Dual(dual::Set::quasi_cyclic(Size::N18)));
+    flips_are_noticed(config, Role::Client, "ot/trees", 4);
+    flips_are_noticed(config, Role::Client, "ot/trees/answer", 1);
 }
 
 #[test]

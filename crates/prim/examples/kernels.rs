@@ -14,6 +14,7 @@ use volvelle_prim::hash::{Tccr, ccr};
 use volvelle_prim::lpn::LocalLinearCode;
 use volvelle_prim::moved::MovedBytes;
 use volvelle_prim::quasicyclic::QuasiCyclic;
+use volvelle_prim::streams::LeafStreams;
 use volvelle_prim::{Backend, Block, Lines, Prg, dpf, fold, lanes, mask, select, transpose};
 
 /// Median of nine timings of `work`, which handles `items`.
@@ -169,8 +170,8 @@ fn dual() {
 }
 
 fn bits() {
-    let mut columns = vec![Block::ZERO; 1 << 13];
-    let mut out = columns.clone();
+    let mut columns = Lines::zeros(1 << 13);
+    let mut out = Lines::zeros(1 << 13);
     Prg::from_seed(Block(4)).fill_blocks(&mut columns);
     time("transpose, a block", 20 << 13, || {
         (0..20).for_each(|_| transpose::transpose_columns(&columns, &mut out));
@@ -178,6 +179,18 @@ fn bits() {
     time("xor of planes, a block", 100 << 13, || {
         (0..100).for_each(|_| Block::xor_into(&mut out, &columns));
     });
+    for k in [2, 4, 8] {
+        let seeds = vec![Block(7); (128 / k) << k];
+        let mut streams = LeafStreams::whole(k as u32, &seeds);
+        let mut sums = Lines::zeros(64 * 128 / k);
+        let name = format!(
+            "leaves' streams summed, k = {k}, a COT ({} AES)",
+            (1 << k) / k
+        );
+        time(&name, 20 << 13, || {
+            (0..20).for_each(|_| streams.next(64, &mut columns, &mut sums));
+        });
+    }
     for k in [8, 12] {
         let words = fold::row_words(k);
         let mut rows = vec![0x1234_5678_9abc_def1; words << k];

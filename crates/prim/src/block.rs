@@ -59,6 +59,23 @@ impl Block {
         xor_portable(to, from);
     }
 
+    /// `to[i] ⊕= from[i]` if `choice` is 1, nothing if it is 0, in time and addresses independent of `choice`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    #[inline]
+    pub fn xor_into_if(to: &mut [Self], from: &[Self], choice: u8) {
+        assert_eq!(to.len(), from.len(), "blocks to add");
+        let mask = Self(u128::MAX).keep_if(choice);
+        #[cfg(target_arch = "x86_64")]
+        if crate::Backend::current() == crate::Backend::Vaes {
+            // SAFETY: the Vaes backend is current only where AVX-512F was detected.
+            unsafe { xor_masked_avx512(to, from, mask) };
+            return;
+        }
+        xor_masked_portable(to, from, mask);
+    }
+
     /// The memory of `blocks` as bytes (no copy).
     #[inline]
     #[must_use]
@@ -115,6 +132,41 @@ unsafe fn xor_avx512(to: &mut [Block], from: &[Block]) {
     xor_portable(to_rest, from_rest);
 }
 
+fn xor_masked_portable(to: &mut [Block], from: &[Block], mask: Block) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to ^= *from & mask;
+    }
+}
+
+/// [`xor_masked_portable`] with AVX-512.
+///
+/// # Safety
+/// The machine has AVX-512F.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn xor_masked_avx512(to: &mut [Block], from: &[Block], mask: Block) {
+    use std::arch::x86_64::*;
+    /// `x ⊕ (y ∧ z)`.
+    const XOR_AND: i32 = 0x78;
+    let (to_lines, to_rest) = to.as_chunks_mut::<4>();
+    let (from_lines, from_rest) = from.as_chunks::<4>();
+    // SAFETY: a block is 16 bytes.
+    let wide = unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128((&raw const mask).cast())) };
+    for (to, from) in to_lines.iter_mut().zip(from_lines) {
+        let to = to.as_mut_ptr().cast();
+        // SAFETY: both are four blocks, 64 bytes.
+        unsafe {
+            let (old, from) = (
+                _mm512_loadu_si512(to),
+                _mm512_loadu_si512(from.as_ptr().cast()),
+            );
+            let sum = _mm512_ternarylogic_epi64::<XOR_AND>(old, from, wide);
+            _mm512_storeu_si512(to, sum);
+        }
+    }
+    xor_masked_portable(to_rest, from_rest, mask);
+}
+
 #[cfg(target_endian = "big")]
 compile_error!("the wire format is the memory layout of little-endian machines");
 
@@ -144,5 +196,35 @@ impl BitAnd for Block {
     #[inline]
     fn bitand(self, rhs: Self) -> Self {
         Self(self.0 & rhs.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Prg;
+
+    #[test]
+    fn blocks_are_added_where_the_choice_is_one() {
+        for len in [0, 1, 4, 7, 64] {
+            let (mut to, mut from) = (vec![Block::ZERO; len], vec![Block::ZERO; len]);
+            let mut prg = Prg::from_seed(Block(3));
+            prg.fill_blocks(&mut to);
+            prg.fill_blocks(&mut from);
+            for choice in [0, 1] {
+                let expected: Vec<Block> = to
+                    .iter()
+                    .zip(&from)
+                    .map(|(&a, &b)| if choice == 1 { a ^ b } else { a })
+                    .collect();
+                let (mut got, mut twin) = (to.clone(), to.clone());
+                Block::xor_into_if(&mut got, &from, choice);
+                xor_masked_portable(&mut twin, &from, Block(u128::MAX).keep_if(choice));
+                assert!(
+                    got == expected && twin == expected,
+                    "{len} blocks, choice {choice}"
+                );
+            }
+        }
     }
 }

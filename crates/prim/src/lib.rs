@@ -9,6 +9,7 @@
 //! | [`hash`] | fixed-key correlation-robust hashes, plain and tweakable |
 //! | [`prg`] | AES-CTR pseudorandom generator, OS entropy |
 //! | [`bits`], [`pack`] | packed bit vectors; `l`-bit words as a contiguous bit stream |
+//! | [`streams`] | counter-mode streams of trees' leaves, summed by the bits of the leaves' numbers |
 //! | [`transpose`] | 128-row bit transpose |
 //! | [`gf128`] | GF(2^128): products and linear hashes of consistency checks |
 //! | [`ggm`] | half-tree correlated GGM trees, full and punctured, many at once |
@@ -49,6 +50,7 @@ pub mod prg;
 pub mod quasicyclic;
 pub mod select;
 mod simd;
+pub mod streams;
 pub mod sums;
 pub mod transpose;
 

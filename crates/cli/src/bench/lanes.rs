@@ -30,6 +30,10 @@ const EXTEND: &str = "ot/extend";
 /// Name of the span that is counted as set-up, whatever it extends.
 const SETUP: &str = "ot/setup";
 
+/// What threads sleep before a phase, untimed. New threads may share a processor for ten milliseconds while another idles,
+/// as those that look for each other's messages seem too busy to be moved; a sleeper wakes on an idle one.
+const SPREAD: Duration = Duration::from_millis(1);
+
 /// One party's end of one lane.
 pub struct End {
     /// Which lane, from 0.
@@ -181,8 +185,8 @@ impl Lanes {
         inputs: Vec<I>,
         step: impl Fn(&mut End, I) -> Result<O, CliError> + Sync,
     ) -> Result<(Vec<O>, Measured), CliError> {
-        let start = Instant::now();
         self.timed_phase(phase, inputs, |end, input| {
+            let start = Instant::now();
             let output = step(end, input)?;
             end.channel.flush()?;
             Ok((output, start.elapsed()))
@@ -200,6 +204,7 @@ impl Lanes {
         let jobs = self.ends.iter_mut().zip(inputs).collect();
         let done = run_all(jobs, |(end, input): (&mut End, I)| {
             end.channel.set_phase(phase);
+            thread::sleep(SPREAD);
             // Lanes that share something must not wait for one that has failed.
             step(end, input).inspect_err(|_| end.ot.abandon())
         })?;

@@ -18,6 +18,10 @@
 //! Bits: `128·t·(d − 1)` an iteration and instance, sender to receiver; no other message. The map is linear over GF(2),
 //! so bit 0 stays the choice: it is 0 in every leaf of the sender's and the noise in the receiver's.
 //!
+//! **Malicious security.** Before the first output all trees of an iteration, of both halves, are exchanged and checked in
+//! one go, as in Ferret ([`crate::trees::checked`]); then they are grown from what is kept of them, `d` blocks a tree.
+//! `128·t·d` bits an instance, 640 bits and 128 COTs an iteration.
+//!
 //! **Streaming.** An iteration begins with the second half as a whole; then trees of the first half are expanded eight at a
 //! time, on demand. Memory: the table, [`Set::memory`], and one group of trees.
 //!
@@ -31,14 +35,14 @@ use volvelle_net::Channel;
 use volvelle_prim::convolute::ExpandConvolute;
 use volvelle_prim::ggm::TREES;
 use volvelle_prim::quasicyclic::QuasiCyclic;
-use volvelle_prim::{Block, Lines};
+use volvelle_prim::{Block, Lines, Prg};
 use zeroize::{Zeroize, Zeroizing};
 
 pub use params::{Code, Set, Size};
 
-use crate::OtError;
 use crate::engine::{CotReceiver, CotSender, CotSource, Supply, hand_out};
-use crate::ferret::{Half, ReceiverHalf, SenderHalf};
+use crate::ferret::{Checks, Half, ReceiverHalf, SenderHalf, security};
+use crate::{OtError, Security};
 
 /// The public map of a set; both directions of a session share one.
 pub(crate) enum Map {
@@ -91,14 +95,26 @@ impl Map {
     }
 }
 
-/// The COTs of the next eight trees.
-fn next_cots(cots: &[Block], trees_done: usize, depth: u32) -> &[Block] {
-    &cots[trees_done * depth as usize..][..TREES * depth as usize]
+/// Leaves of the next eight trees of an iteration, `trees_done` before them, whose COTs are all of `cots`.
+fn next_leaves<H: Half>(
+    (half, checks): (&H, &mut Option<Checks<H::Checked>>),
+    ch: &mut Channel,
+    cots: &[Block],
+    (depth, trees_done): (u32, usize),
+    nodes: &mut [Block],
+) -> Result<(), OtError> {
+    if let Some(checks) = checks {
+        return checks.leaves(half, ch, cots, (depth, trees_done / TREES), nodes);
+    }
+    let cots = &cots[trees_done * depth as usize..][..TREES * depth as usize];
+    half.leaves(ch, cots, (depth, TREES), nodes)
 }
 
 /// The state of an iteration, the same at both ends.
-pub(crate) struct Dual<H> {
+pub(crate) struct Dual<H: Half> {
     half: H,
+    /// In malicious security.
+    checks: Option<Checks<H::Checked>>,
     set: Set,
     map: Arc<Map>,
     /// What the second half of the noise has become; empty before the first use.
@@ -118,9 +134,15 @@ pub(crate) struct Dual<H> {
 }
 
 impl<H: Half> Dual<H> {
-    fn new(half: H, set: Set, map: Arc<Map>, seed: Zeroizing<Vec<Block>>) -> Self {
+    fn new(
+        half: H,
+        (set, map): (Set, Arc<Map>),
+        seed: Zeroizing<Vec<Block>>,
+        checks: Option<Prg>,
+    ) -> Self {
         Self {
             half,
+            checks: checks.map(Checks::new),
             set,
             map,
             table: Lines::zeros(0),
@@ -134,6 +156,10 @@ impl<H: Half> Dual<H> {
         }
     }
 
+    const fn security(&self) -> Security {
+        security(&self.checks)
+    }
+
     /// Blocks of eight trees.
     const fn group_len(&self) -> usize {
         TREES << self.set.depth()
@@ -142,7 +168,10 @@ impl<H: Half> Dual<H> {
     /// Starts an iteration from the seed made by the last: the second half of the noise, compressed.
     fn begin(&mut self, ch: &mut Channel) -> Result<(), OtError> {
         let (depth, group) = (self.set.depth(), self.group_len());
-        debug_assert_eq!(self.next_seed.len(), self.set.seed());
+        debug_assert_eq!(self.next_seed.len(), self.set.seed_with(self.security()));
+        if let Some(checks) = &mut self.checks {
+            checks.begin();
+        }
         std::mem::swap(&mut self.tree_cots, &mut self.next_seed);
         self.next_seed.zeroize();
         self.trees_done = 0;
@@ -151,9 +180,14 @@ impl<H: Half> Dual<H> {
             self.group = Lines::zeros(group);
         }
         for from in (0..self.table.len()).step_by(group) {
-            let cots = next_cots(&self.tree_cots, self.trees_done, depth);
             let leaves = &mut self.table[from..from + group];
-            self.half.leaves(ch, cots, (depth, TREES), leaves)?;
+            next_leaves(
+                (&self.half, &mut self.checks),
+                ch,
+                &self.tree_cots,
+                (depth, self.trees_done),
+                leaves,
+            )?;
             let arrived = &mut self.table[..from + group];
             self.map.absorb(arrived, from / self.set.instances());
             self.trees_done += TREES;
@@ -167,18 +201,23 @@ impl<H: Half> Dual<H> {
     /// handed out.
     fn next_group(&mut self, ch: &mut Channel) -> Result<(), OtError> {
         let (depth, trees) = (self.set.depth(), self.set.trees() * self.set.instances());
+        let handed_out = self.set.handed_out_with(self.security());
         if self.trees_done == trees {
             self.begin(ch)?;
         }
-        let cots = next_cots(&self.tree_cots, self.trees_done, depth);
-        self.half
-            .leaves(ch, cots, (depth, TREES), &mut self.group)?;
+        next_leaves(
+            (&self.half, &mut self.checks),
+            ch,
+            &self.tree_cots,
+            (depth, self.trees_done),
+            &mut self.group,
+        )?;
         let first = (self.trees_done - trees / 2) << depth;
         self.map
             .add_rows(first / self.set.instances(), &self.table, &mut self.group);
         self.trees_done += TREES;
         self.leaves += self.group.len() as u64;
-        let keep = self.group.len().min(self.set.handed_out() - first);
+        let keep = self.group.len().min(handed_out - first);
         self.next_seed.extend_from_slice(&self.group[keep..]);
         (self.used, self.end) = (0, keep);
         Ok(())
@@ -197,11 +236,12 @@ impl<H: Half> CotSource for Dual<H> {
     }
 
     fn supply(&self) -> Supply {
-        let handed_out = self.set.handed_out() as f64;
+        let security = self.security();
+        let handed_out = self.set.handed_out_with(security) as f64;
         Supply {
             made: self.leaves / 2,
             overhead: self.set.made() as f64 / handed_out,
-            bits_per_cot: self.set.bits() as f64 / handed_out,
+            bits_per_cot: self.set.bits_with(security) as f64 / handed_out,
         }
     }
 }
@@ -214,31 +254,27 @@ impl CotSender for Dual<SenderHalf> {
 
 impl CotReceiver for Dual<ReceiverHalf> {}
 
-/// Sender's end, seeded by `source`.
+/// Sender's end, seeded by `source`; with `checks`, whose randomness that is, in malicious security.
 pub(crate) fn sender(
     ch: &mut Channel,
     source: &mut dyn CotSender,
-    set: Set,
-    map: Arc<Map>,
+    (set, map): (Set, Arc<Map>),
+    checks: Option<Prg>,
 ) -> Result<Dual<SenderHalf>, OtError> {
-    let mut seed = Zeroizing::new(vec![Block::ZERO; set.seed()]);
+    let mut seed = Zeroizing::new(vec![Block::ZERO; set.seed_with(security(&checks))]);
     source.extend(ch, &mut seed)?;
-    Ok(Dual::new(
-        SenderHalf(Zeroizing::new(source.delta())),
-        set,
-        map,
-        seed,
-    ))
+    let half = SenderHalf(Zeroizing::new(source.delta()));
+    Ok(Dual::new(half, (set, map), seed, checks))
 }
 
-/// Receiver's end, seeded by `source`.
+/// Receiver's end, likewise.
 pub(crate) fn receiver(
     ch: &mut Channel,
     source: &mut dyn CotReceiver,
-    set: Set,
-    map: Arc<Map>,
+    (set, map): (Set, Arc<Map>),
+    checks: Option<Prg>,
 ) -> Result<Dual<ReceiverHalf>, OtError> {
-    let mut seed = Zeroizing::new(vec![Block::ZERO; set.seed()]);
+    let mut seed = Zeroizing::new(vec![Block::ZERO; set.seed_with(security(&checks))]);
     source.extend(ch, &mut seed)?;
-    Ok(Dual::new(ReceiverHalf, set, map, seed))
+    Ok(Dual::new(ReceiverHalf, (set, map), seed, checks))
 }

@@ -7,6 +7,9 @@
 //! above what is proved. They ask for 249 and 174 blocks. We take 256 in both: 131 bits by that measure for
 //! expand-convolute; 188 for quasi-cyclic, whose rotations give an attacker some `n` targets at once.
 
+use crate::Security;
+use crate::trees::checked::{CHECK_BITS, CHECK_COTS};
+
 /// The public code that compresses the noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -130,6 +133,35 @@ impl Set {
     #[must_use]
     pub const fn bits(self) -> u64 {
         (self.instances() * self.trees()) as u64 * (self.depth() as u64 - 1) * 128
+    }
+
+    /// COTs an iteration consumes, those of its check included.
+    #[must_use]
+    pub const fn seed_with(self, security: Security) -> usize {
+        self.seed()
+            + if security.is_malicious() {
+                CHECK_COTS
+            } else {
+                0
+            }
+    }
+
+    /// COTs an iteration hands out.
+    #[must_use]
+    pub const fn handed_out_with(self, security: Security) -> usize {
+        self.made() - self.seed_with(security)
+    }
+
+    /// Bits an iteration sends, both parties together: with checks every tree has a message of level 1.
+    #[must_use]
+    pub const fn bits_with(self, security: Security) -> u64 {
+        let level_1 = (self.instances() * self.trees()) as u64 * 128;
+        self.bits()
+            + if security.is_malicious() {
+                level_1 + CHECK_BITS
+            } else {
+                0
+            }
     }
 
     /// Bytes of the compressed noise that one direction keeps at one party, by far the most of its memory.

@@ -106,10 +106,48 @@ impl Half for ReceiverHalf {
 }
 
 /// What malicious security needs.
-struct Checks<T> {
+pub(crate) struct Checks<T> {
     prg: Prg,
     /// The trees of this iteration, once they are checked.
     trees: Option<T>,
+}
+
+impl<T> Checks<T> {
+    pub(crate) const fn new(prg: Prg) -> Self {
+        Self { prg, trees: None }
+    }
+
+    /// The next trees are another iteration's.
+    pub(crate) fn begin(&mut self) {
+        self.trees = None;
+    }
+
+    /// [`Half::leaves`] of a group of the iteration's trees, whose COTs are all of `cots`. The first call exchanges them.
+    pub(crate) fn leaves<H: Half<Checked = T>>(
+        &mut self,
+        half: &H,
+        ch: &mut Channel,
+        cots: &[Block],
+        (depth, group): (u32, usize),
+        nodes: &mut [Block],
+    ) -> Result<(), OtError> {
+        let trees = match self.trees.take() {
+            Some(trees) => trees,
+            None => half.exchange(ch, cots, depth, &mut self.prg)?,
+        };
+        H::grow(&trees, group, nodes);
+        self.trees = Some(trees);
+        Ok(())
+    }
+}
+
+/// The security that a source with or without checks has.
+pub(crate) const fn security<T>(checks: &Option<T>) -> Security {
+    if checks.is_some() {
+        Security::Malicious
+    } else {
+        Security::SemiHonest
+    }
 }
 
 /// What an iteration consumes.
@@ -170,7 +208,7 @@ impl<H: Half> Grower<H> {
     ) -> Self {
         Self {
             half,
-            checks: checks.map(|prg| Checks { prg, trees: None }),
+            checks: checks.map(Checks::new),
             set,
             code,
             group: Lines::zeros(TREES << set.depth()),
@@ -182,11 +220,7 @@ impl<H: Half> Grower<H> {
     }
 
     pub(super) const fn security(&self) -> Security {
-        if self.checks.is_some() {
-            Security::Malicious
-        } else {
-            Security::SemiHonest
-        }
+        security(&self.checks)
     }
 
     /// The outputs of the last group.
@@ -197,7 +231,7 @@ impl<H: Half> Grower<H> {
     /// What comes next is another iteration.
     pub(super) fn begin(&mut self) {
         if let Some(checks) = &mut self.checks {
-            checks.trees = None;
+            checks.begin();
         }
     }
 
@@ -249,15 +283,8 @@ impl<H: Half> Grower<H> {
             let cots = &iteration.tree_cots[group * TREES * per_tree..][..used * per_tree];
             return self.half.leaves(ch, cots, (depth, used), &mut self.group);
         };
-        let trees = match checks.trees.take() {
-            Some(trees) => trees,
-            None => self
-                .half
-                .exchange(ch, &iteration.tree_cots, depth, &mut checks.prg)?,
-        };
-        H::grow(&trees, group, &mut self.group);
-        checks.trees = Some(trees);
-        Ok(())
+        let cots = &iteration.tree_cots;
+        checks.leaves(&self.half, ch, cots, (depth, group), &mut self.group)
     }
 }
 

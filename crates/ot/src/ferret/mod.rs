@@ -39,7 +39,7 @@ use volvelle_prim::{Block, Prg};
 use zeroize::Zeroizing;
 
 use groups::{Grower, Iteration};
-pub(crate) use groups::{Half, ReceiverHalf, SenderHalf};
+pub(crate) use groups::{Checks, Half, ReceiverHalf, SenderHalf, security};
 pub use params::Set;
 
 use crate::engine::{CotReceiver, CotSender, CotSource, Supply, hand_out};

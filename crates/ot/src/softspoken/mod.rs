@@ -23,8 +23,9 @@
 mod check;
 
 use volvelle_net::{Channel, Label};
+use volvelle_prim::streams::LeafStreams;
 use volvelle_prim::transpose::transpose_columns;
-use volvelle_prim::{Block, Prg, pprf};
+use volvelle_prim::{Block, Lines, Prg, pprf};
 use zeroize::Zeroizing;
 
 use check::Rows;
@@ -134,44 +135,57 @@ pub(crate) fn base_choices(piece: Piece, delta: Block) -> Block {
     Block(choices)
 }
 
-/// Buffered rows of the last chunk.
+/// Buffered rows of the last chunk, and room to make the next.
 struct Ready {
     rows: Zeroizing<Vec<Block>>,
     /// Rows of a chunk that are handed out.
     handed_out: usize,
     used: usize,
     made: u64,
+    /// The 128 planes of a chunk.
+    planes: Lines,
+    /// A plane's length for every piece: the sums of the trees' leaves, then the corrections.
+    sums: Lines,
 }
 
 impl Ready {
-    fn new(security: Security) -> Self {
-        let handed_out = Piece::chunk_cots(security);
+    fn new(piece: Piece, security: Security) -> Self {
         Self {
             rows: Zeroizing::default(),
-            handed_out,
+            handed_out: Piece::chunk_cots(security),
             used: 0,
             made: 0,
+            planes: Lines::zeros(CHUNK),
+            sums: Lines::zeros(piece.pieces() * PLANE),
         }
     }
-    /// Fills `out` from the buffer; `refill` overwrites the 128 planes when it is empty.
+
+    /// Fills `out` from the buffer; when that is empty `refill` overwrites planes, with room for sums.
     fn drain(
         &mut self,
         mut out: &mut [Block],
-        mut refill: impl FnMut(&mut [Block]) -> Result<(), OtError>,
+        mut refill: impl FnMut(&mut [Block], &mut [Block]) -> Result<(), OtError>,
     ) -> Result<(), OtError> {
         while !out.is_empty() {
-            if self.used == self.rows.len() {
-                let mut planes = Zeroizing::new(vec![Block::ZERO; CHUNK]);
-                refill(&mut planes)?;
-                self.rows.resize(CHUNK, Block::ZERO);
-                transpose_columns(&planes, &mut self.rows);
-                if self.handed_out < CHUNK {
-                    check::drop_masks(&mut self.rows);
-                }
-                self.used = 0;
-                self.made += CHUNK as u64;
+            if self.used < self.rows.len() {
+                out = hand_out(&self.rows, &mut self.used, out);
+                continue;
             }
-            out = hand_out(&self.rows, &mut self.used, out);
+            refill(&mut self.planes, &mut self.sums)?;
+            self.made += CHUNK as u64;
+            if out.len() >= CHUNK && self.handed_out == CHUNK {
+                // All that is made is wanted: straight into its place.
+                let (now, later) = out.split_at_mut(CHUNK);
+                transpose_columns(&self.planes, now);
+                out = later;
+                continue;
+            }
+            self.rows.resize(CHUNK, Block::ZERO);
+            transpose_columns(&self.planes, &mut self.rows);
+            if self.handed_out < CHUNK {
+                check::drop_masks(&mut self.rows);
+            }
+            self.used = 0;
         }
         Ok(())
     }
@@ -182,15 +196,6 @@ impl Ready {
             made: self.made,
             overhead: CHUNK as f64 / handed_out,
             bits_per_cot: piece.chunk_bits(security) as f64 / handed_out,
-        }
-    }
-}
-
-/// Adds leaf `y`'s stretch to the planes of the set bits of `y`.
-fn add_leaf(y: usize, stretch: &[Block], planes: &mut [Block]) {
-    for (b, plane) in planes.chunks_exact_mut(PLANE).enumerate() {
-        if y >> b & 1 == 1 {
-            Block::xor_into(plane, stretch);
         }
     }
 }
@@ -209,7 +214,7 @@ pub(crate) struct SoftSpokenSender {
     piece: Piece,
     delta: Zeroizing<Block>,
     /// Leaves `s'_1 …` of every piece; `s'_0` would be the unknown one.
-    leaves: Vec<Prg>,
+    leaves: LeafStreams,
     ready: Ready,
     /// In malicious security.
     rows: Option<Rows>,
@@ -243,16 +248,16 @@ impl SoftSpokenSender {
             Security::SemiHonest => None,
             Security::Malicious => Some(check::check_trees(ch, piece, &points, &mut trees)?),
         };
-        let mut leaves = Vec::with_capacity(piece.pieces() * (piece.leaves() - 1));
+        let room = Vec::with_capacity(piece.pieces() * (piece.leaves() - 1));
+        let mut leaves = Zeroizing::new(room);
         for (tree, &point) in trees.chunks_exact(piece.leaves()).zip(points.iter()) {
-            let moved = permuted(tree, point);
-            leaves.extend(moved[1..].iter().map(|&seed| Prg::from_seed(seed)));
+            leaves.extend_from_slice(&permuted(tree, point)[1..]);
         }
         Ok(Self {
             piece,
             delta: Zeroizing::new(delta),
-            leaves,
-            ready: Ready::new(security),
+            leaves: LeafStreams::punctured(k, &leaves),
+            ready: Ready::new(piece, security),
             rows,
         })
     }
@@ -260,9 +265,7 @@ impl SoftSpokenSender {
 
 /// Adds the correction if the secret `bit` of Δ is 1, in time and addresses independent of it.
 pub(crate) fn correct(plane: &mut [Block], correction: &[Block], bit: u8) {
-    for (w, c) in plane.iter_mut().zip(correction) {
-        *w ^= c.keep_if(bit);
-    }
+    Block::xor_into_if(plane, correction, bit);
 }
 
 /// `out[d] = tree[point ⊕ d]`, in time and addresses independent of `point`.
@@ -298,19 +301,12 @@ impl CotSource for SoftSpokenSender {
             rows,
         } = self;
         let k = piece.bits() as usize;
-        ready.drain(out, |planes| {
+        ready.drain(out, |planes, corrections| {
             ch.span("ot/extend", |ch| {
-                let mut stretch = Zeroizing::new([Block::ZERO; PLANE]);
-                let trees = leaves.chunks_exact_mut(piece.leaves() - 1);
-                for (leaves, planes) in trees.zip(planes.chunks_exact_mut(k * PLANE)) {
-                    for (d, leaf) in leaves.iter_mut().enumerate() {
-                        leaf.fill_blocks(&mut *stretch);
-                        add_leaf(d + 1, &*stretch, planes);
-                    }
-                }
-                let mut corrections = vec![Block::ZERO; (piece.pieces() - 1) * PLANE];
+                leaves.next(PLANE, planes, corrections);
+                let corrections = &mut corrections[PLANE..];
                 if !corrections.is_empty() {
-                    ch.recv(CORRECTION, Block::as_bytes_mut(&mut corrections))?;
+                    ch.recv(CORRECTION, Block::as_bytes_mut(corrections))?;
                 }
                 for (j, plane) in planes.chunks_exact_mut(PLANE).enumerate().skip(k) {
                     let correction = &corrections[(j / k - 1) * PLANE..][..PLANE];
@@ -319,7 +315,7 @@ impl CotSource for SoftSpokenSender {
                 }
                 planes[..PLANE].fill(Block::ZERO);
                 match rows {
-                    Some(rows) => rows.check(ch, **delta, &corrections, planes),
+                    Some(rows) => rows.check(ch, **delta, corrections, planes),
                     None => Ok(()),
                 }
             })
@@ -335,7 +331,7 @@ impl CotSource for SoftSpokenSender {
 pub(crate) struct SoftSpokenReceiver {
     piece: Piece,
     /// All leaves of every piece.
-    leaves: Vec<Prg>,
+    leaves: LeafStreams,
     ready: Ready,
     /// In malicious security.
     rows: Option<Rows>,
@@ -364,11 +360,10 @@ impl SoftSpokenReceiver {
             Security::SemiHonest => None,
             Security::Malicious => Some(check::prove_trees(ch, piece, &mut leaves)?),
         };
-        let leaves = leaves.iter().map(|&seed| Prg::from_seed(seed)).collect();
         Ok(Self {
             piece,
-            leaves,
-            ready: Ready::new(security),
+            leaves: LeafStreams::whole(piece.bits(), &leaves),
+            ready: Ready::new(piece, security),
             rows,
         })
     }
@@ -379,40 +374,24 @@ impl CotReceiver for SoftSpokenReceiver {}
 impl CotSource for SoftSpokenReceiver {
     fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError> {
         let Self {
-            piece,
             leaves,
             ready,
             rows,
+            ..
         } = self;
-        let k = piece.bits() as usize;
-        ready.drain(out, |planes| {
+        ready.drain(out, |planes, sums| {
             ch.span("ot/extend", |ch| {
-                let mut stretch = Zeroizing::new([Block::ZERO; PLANE]);
-                let mut sum = Zeroizing::new([Block::ZERO; PLANE]);
-                let mut choices = Zeroizing::new([Block::ZERO; PLANE]);
-                let mut corrections = Vec::with_capacity((piece.pieces() - 1) * PLANE);
-                let trees = leaves.chunks_exact_mut(piece.leaves());
-                for (g, (leaves, planes)) in
-                    trees.zip(planes.chunks_exact_mut(k * PLANE)).enumerate()
-                {
-                    sum.fill(Block::ZERO);
-                    for (y, leaf) in leaves.iter_mut().enumerate() {
-                        leaf.fill_blocks(&mut *stretch);
-                        Block::xor_into(&mut *sum, &*stretch);
-                        add_leaf(y, &*stretch, planes);
-                    }
-                    if g == 0 {
-                        choices.copy_from_slice(&*sum);
-                    } else {
-                        corrections.extend(sum.iter().zip(choices.iter()).map(|(&u, &x)| u ^ x));
-                    }
+                leaves.next(PLANE, planes, sums);
+                let (choices, corrections) = sums.split_at_mut(PLANE);
+                for u in corrections.chunks_exact_mut(PLANE) {
+                    Block::xor_into(u, choices);
                 }
-                planes[..PLANE].copy_from_slice(&*choices);
+                planes[..PLANE].copy_from_slice(choices);
                 if !corrections.is_empty() {
-                    ch.send(CORRECTION, Block::as_bytes(&corrections))?;
+                    ch.send(CORRECTION, Block::as_bytes(corrections))?;
                 }
                 if let Some(rows) = rows {
-                    rows.prove(ch, &corrections, planes)?;
+                    rows.prove(ch, corrections, planes)?;
                 }
                 Ok(ch.flush()?)
             })
