@@ -1,6 +1,6 @@
 //! The seam between sources of correlated OT and what is made of them.
 
-use volvelle_net::Channel;
+use volvelle_net::{Channel, Traffic};
 use volvelle_prim::Block;
 
 use crate::OtError;
@@ -14,6 +14,10 @@ pub(crate) trait CotSource: Send {
     fn extend(&mut self, ch: &mut Channel, out: &mut [Block]) -> Result<(), OtError>;
     /// What this source has made and what it costs.
     fn supply(&self) -> Supply;
+    /// What it has carried on a channel of its own, if it has one.
+    fn background(&self) -> Option<Traffic> {
+        None
+    }
 }
 
 /// The sender's end.
@@ -32,6 +36,10 @@ impl<S: CotSource + ?Sized> CotSource for Box<S> {
 
     fn supply(&self) -> Supply {
         (**self).supply()
+    }
+
+    fn background(&self) -> Option<Traffic> {
+        (**self).background()
     }
 }
 
