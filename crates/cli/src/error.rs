@@ -56,6 +56,12 @@ pub enum CliError {
     /// Another thread of this process has failed, and says why.
     #[error("another thread has failed")]
     OtherThread,
+    /// A connection for a session that does not wait for one.
+    #[error("a connection for no session that waits for one; refused")]
+    Stray,
+    /// More clients than wait here.
+    #[error("too many clients are waiting; try again later")]
+    Busy,
     /// Wrong results: a bug of ours.
     #[error(
         "{wrong} of {checked} results differ from the plaintext computation; please report this with the command line"
