@@ -488,6 +488,7 @@ Examples:
   volvelle bench lut --protocol rotation --entries 256 --bits 64 --link wan --json
   volvelle bench lut --protocol splut --entries 16 --bits 8
   volvelle bench lut --protocol tree --entries 65536 --bits 16 --batch 10000
+  volvelle bench lut --store --batch 1000000         by way of the disk
   volvelle bench lut --protocol grotto --dealer      a third party deals: a weaker model
 Between two machines, the same bench on both:
   volvelle bench lut --protocol doubling --listen 0.0.0.0:7000 --plain-tcp
@@ -515,6 +516,9 @@ pub struct BenchLutArgs {
     /// Start a dealer as a third process, for the protocol that has one
     #[arg(long)]
     pub dealer: bool,
+    /// Write what is preprocessed to a store on the disk (in TMPDIR) and read it back before it is used; auto: what sends the fewest bits
+    #[arg(long, conflicts_with = "dealer")]
+    pub store: bool,
     #[command(flatten)]
     pub bench: BenchArgs,
     #[command(flatten)]

@@ -125,6 +125,9 @@ pub enum CliError {
     /// A dealer where there is none, or none where there must be.
     #[error("{0}")]
     Dealer(&'static str),
+    /// A protocol that makes nothing to keep.
+    #[error("{0} makes nothing that a store keeps; give doubling, rotation or tree")]
+    Stored(&'static str),
     /// A peer that has chosen what this version does not have.
     #[error("the client has chosen `{got}`, which is not known here; use the same version")]
     Choice {
