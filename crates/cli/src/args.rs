@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use self::plan::{BenchPaperArgs, PlanArgs, ProtocolChoice, objectives, protocols};
+use self::plan::{
+    BenchPaperArgs, PlanArgs, ProtocolChoice, objectives, protocols, two_party_protocols,
+};
 use self::store::{LookupArgs, PreprocessArgs};
 use volvelle_lut::MAX_LOG_ENTRIES;
 use volvelle_lut::plan::Objective;
@@ -67,6 +69,7 @@ const LINK_HELP: &str = "Emulated link: loopback (none), lan (3000 Mbit/s, 0.8 m
 Examples:
   volvelle demo                 360 images over TLS on loopback
   volvelle demo --link wan      the same as if the parties were 50 ms apart
+  volvelle demo --link wan --ahead off --protocol rotation
   volvelle demo --json          one line of JSON at the end, no progress bar")]
 pub struct DemoArgs {
     #[arg(long, value_name = "LINK", default_value = "loopback", help = LINK_HELP)]
@@ -74,6 +77,12 @@ pub struct DemoArgs {
     /// Images classified at once: more need fewer rounds and more memory
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub batch: u32,
+    /// How the network's tables are looked up; auto: the client plans, see `volvelle plan`
+    #[arg(long, value_name = "PROTOCOL", default_value = "auto", value_parser = two_party_protocols())]
+    pub protocol: ProtocolChoice,
+    /// Make oblivious transfers ahead in the background, on two more threads and connections
+    #[arg(long, value_enum, default_value_t = Ahead::Auto)]
+    pub ahead: Ahead,
     /// Classify only the first N of the 360 images
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub images: Option<u32>,
@@ -83,6 +92,28 @@ pub struct DemoArgs {
     /// Use TCP without encryption or certificates instead of TLS
     #[arg(long)]
     pub plain_tcp: bool,
+}
+
+/// Whether oblivious transfers are made ahead in the background, on two more threads and connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Ahead {
+    /// If the parties are so far apart that it saves time: by the round trip that the client sees
+    Auto,
+    /// Always
+    On,
+    /// Never
+    Off,
+}
+
+impl Ahead {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
 }
 
 /// How a party shows who it is and knows the other.
@@ -105,7 +136,7 @@ pub struct PeerArgs {
 }
 
 /// `volvelle serve`
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Example, on the machine with the model:
   volvelle keygen --out keys --name server       (send keys/server.cert.pem to the client)
@@ -121,6 +152,15 @@ pub struct ServeArgs {
     /// Images classified at once; the client must say the same
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub batch: u32,
+    /// How the network's tables are looked up, as the client says; auto: the client plans
+    #[arg(long, value_name = "PROTOCOL", default_value = "auto", value_parser = two_party_protocols())]
+    pub protocol: ProtocolChoice,
+    /// Make oblivious transfers ahead in the background, on two more threads and connections; the other party must say the same
+    #[arg(long, value_enum, default_value_t = Ahead::Auto)]
+    pub ahead: Ahead,
+    /// Clients served at once; more wait for their turn
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub clients: u32,
     /// Serve one client and end
     #[arg(long)]
     pub once: bool,
@@ -153,6 +193,12 @@ pub struct QueryArgs {
     /// Images classified at once, as the server says: more need fewer rounds and more memory
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub batch: u32,
+    /// How the network's tables are looked up, as the server says; auto: planned here, see `volvelle plan`
+    #[arg(long, value_name = "PROTOCOL", default_value = "auto", value_parser = two_party_protocols())]
+    pub protocol: ProtocolChoice,
+    /// Make oblivious transfers ahead in the background, on two more threads and connections; the other party must say the same
+    #[arg(long, value_enum, default_value_t = Ahead::Auto)]
+    pub ahead: Ahead,
     /// Print one line of JSON with the classes and the cost
     #[arg(long)]
     pub json: bool,
@@ -163,7 +209,7 @@ pub struct QueryArgs {
 }
 
 /// What `volvelle demo` tells the processes it starts.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct ChildArgs {
     /// Report progress as lines of JSON, and end when standard input does
     #[arg(long, hide = true)]
@@ -442,6 +488,7 @@ Examples:
   volvelle bench lut --protocol rotation --entries 256 --bits 64 --link wan --json
   volvelle bench lut --protocol splut --entries 16 --bits 8
   volvelle bench lut --protocol tree --entries 65536 --bits 16 --batch 10000
+  volvelle bench lut --store --batch 1000000         by way of the disk
   volvelle bench lut --protocol grotto --dealer      a third party deals: a weaker model
 Between two machines, the same bench on both:
   volvelle bench lut --protocol doubling --listen 0.0.0.0:7000 --plain-tcp
@@ -469,6 +516,9 @@ pub struct BenchLutArgs {
     /// Start a dealer as a third process, for the protocol that has one
     #[arg(long)]
     pub dealer: bool,
+    /// Write what is preprocessed to a store on the disk (in TMPDIR) and read it back before it is used; auto: what sends the fewest bits
+    #[arg(long, conflicts_with = "dealer")]
+    pub store: bool,
     #[command(flatten)]
     pub bench: BenchArgs,
     #[command(flatten)]

@@ -39,6 +39,8 @@ struct DemoReport {
     wall_s: f64,
     link: String,
     transport: &'static str,
+    protocol: String,
+    ahead: bool,
 }
 
 /// Runs the demo.
@@ -110,19 +112,26 @@ fn run_processes(
     progress.say("starting the server");
     let model = model.display().to_string();
     let batch = args.batch.to_string();
+    let both = vec![
+        "--batch",
+        &batch,
+        "--link",
+        &link,
+        "--protocol",
+        args.protocol.name(),
+        "--ahead",
+        args.ahead.name(),
+    ];
     let mut serve = vec![
         "serve",
         "--once",
         "--listen",
         "127.0.0.1:0",
-        "--batch",
-        &batch,
-        "--link",
-        &link,
         "--model",
         &model,
     ];
     let server_identity = identity("server", "client");
+    serve.extend(both.iter().copied());
     serve.extend(server_identity.iter().map(String::as_str));
     family.start("server", &serve)?;
     let address = loop {
@@ -134,18 +143,9 @@ fn run_processes(
 
     progress.say("set-up");
     let data = data.display().to_string();
-    let mut query = vec![
-        "query",
-        "--images",
-        &data,
-        "--connect",
-        &address,
-        "--batch",
-        &batch,
-        "--link",
-        &link,
-    ];
+    let mut query = vec!["query", "--images", &data, "--connect", &address];
     let client_identity = identity("client", "server");
+    query.extend(both);
     query.extend(client_identity.iter().map(String::as_str));
     family.start("client", &query)?;
 
@@ -223,6 +223,8 @@ fn compare(
         wall_s,
         link: args.link.to_string(),
         transport: if args.plain_tcp { "tcp" } else { "tls" },
+        protocol: costs.protocol,
+        ahead: costs.ahead,
     })
 }
 
@@ -277,12 +279,14 @@ fn summary(report: &DemoReport) -> String {
         phase("online", &report.online),
         String::new(),
         format!(
-            "  set-up, once: {}, {:.0} ms; {}; link {}, {}; {:.1} s in all",
+            "  set-up, once: {}, {:.0} ms; {}; lookups by {}; link {}, {}{}; {:.1} s in all",
             bytes(report.setup.bits / 8.0),
             report.setup.ms,
             count(report.batches as usize, "batch", "batches"),
+            report.protocol,
             report.link,
             report.transport,
+            if report.ahead { ", OTs made ahead" } else { "" },
             report.wall_s,
         ),
     ]

@@ -56,6 +56,12 @@ pub enum CliError {
     /// Another thread of this process has failed, and says why.
     #[error("another thread has failed")]
     OtherThread,
+    /// A connection for a session that does not wait for one.
+    #[error("a connection for no session that waits for one; refused")]
+    Stray,
+    /// More clients than wait here.
+    #[error("too many clients are waiting; try again later")]
+    Busy,
     /// Wrong results: a bug of ours.
     #[error(
         "{wrong} of {checked} results differ from the plaintext computation; please report this with the command line"
@@ -119,6 +125,9 @@ pub enum CliError {
     /// A dealer where there is none, or none where there must be.
     #[error("{0}")]
     Dealer(&'static str),
+    /// A protocol that makes nothing to keep.
+    #[error("{0} makes nothing that a store keeps; give doubling, rotation or tree")]
+    Stored(&'static str),
     /// A peer that has chosen what this version does not have.
     #[error("the client has chosen `{got}`, which is not known here; use the same version")]
     Choice {

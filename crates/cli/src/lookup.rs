@@ -6,11 +6,13 @@ use volvelle_lut::{Lookups, LutError, Output, Shape, Store, StoreError, Table};
 use volvelle_net::{Channel, Handshake, Label, Phase};
 use volvelle_prim::{mask, pack};
 
+use crate::args::Ahead;
 use crate::args::store::LookupArgs;
+use crate::connections::Visit;
 use crate::error::CliError;
 use crate::numbers;
 use crate::report::{Cost, print};
-use crate::session::{converse, meet};
+use crate::session::{converse, meet, terms};
 use crate::store_key;
 
 const OPEN: Label = Label::new("cli/open-outputs");
@@ -39,9 +41,11 @@ pub fn run(args: &LookupArgs) -> Result<(), CliError> {
     let table = read_table(args, store.shape())?;
     let index = numbers::read(&args.index, mask(store.shape().log_entries))?;
     enough(&store, index.len())?;
-    let channel = meet(&args.endpoint, &args.peer, args.json)?;
+    let handshake = handshake(args, &table, index.len());
+    // What is looked up was made ahead: there is nothing left to make.
+    let terms = terms(&args.peer, Ahead::Off, handshake)?;
+    let Visit { channel, .. } = meet(&args.endpoint, terms, args.json)?;
     let report = converse(channel, |ch| {
-        handshake(args, &table, index.len()).run(ch)?;
         store.reconcile(ch)?;
         enough(&store, index.len())?;
         ch.set_phase(Phase::Online);

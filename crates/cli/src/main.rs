@@ -7,6 +7,7 @@
 mod args;
 mod bench;
 mod child;
+mod connections;
 mod demo;
 mod digits;
 mod error;

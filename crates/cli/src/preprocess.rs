@@ -3,16 +3,17 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use volvelle_lut::{Index, Lookups, Output, Shape, Store};
-use volvelle_net::{Channel, Handshake, Phase};
-use volvelle_ot::{Ot, OtConfig};
+use volvelle_lut::{Generator, Index, Lookups, Output, Shape, Store};
+use volvelle_net::{Channel, Handshake, Phase, Traffic};
+use volvelle_ot::{Ot, OtConfig, OtDemand};
 
 use crate::args::IndexKind;
 use crate::args::store::PreprocessArgs;
+use crate::connections::{Background, Visit};
 use crate::error::CliError;
 use crate::progress::Progress;
 use crate::report::{Cost, bytes, count, print};
-use crate::session::{converse, meet};
+use crate::session::{converse, meet, terms};
 use crate::store_key;
 
 /// Bits of one-hot vectors made and stored at once; what an interruption loses. An agreement parameter.
@@ -50,13 +51,17 @@ pub fn run(args: &PreprocessArgs) -> Result<(), CliError> {
     let shape = shape(args);
     let progress = Progress::new(args.count, args.json);
     progress.say("connecting");
-    let channel = meet(&args.endpoint, &args.peer, args.json)?;
+    let terms = terms(&args.peer, args.ahead, handshake(args))?;
+    let Visit {
+        channel,
+        background,
+        ..
+    } = meet(&args.endpoint, terms, args.json)?;
     let start = Instant::now();
     let mut report = converse(channel, |ch| {
-        handshake(args).run(ch)?;
         let path = &args.store.store;
         let mut store = Store::open_or_create(path, &key, ch, &shape)?;
-        fill(ch, &mut store, args, &progress)
+        fill(ch, background, &mut store, args, &progress)
     })?;
     progress.finish();
     report.wall_s = start.elapsed().as_secs_f64();
@@ -114,6 +119,7 @@ fn handshake(args: &PreprocessArgs) -> Handshake {
 /// Makes what is missing.
 fn fill(
     ch: &mut Channel,
+    background: Option<Background>,
     store: &mut Store,
     args: &PreprocessArgs,
     progress: &Progress,
@@ -122,26 +128,49 @@ fn fill(
     let at_once = (BATCH_BITS / u64::from(args.entries)).clamp(1, MAX_BATCH);
     let shape = store.shape().clone();
     let before = store.remaining();
-    let mut ot = None;
+    let missing = args.count.saturating_sub(before);
+    let (mut ot, mut background) = (None, background);
+    let mut connected = Traffic::default();
     while store.remaining() < args.count {
         progress.set(store.remaining(), "preprocessing");
         let ot = match &mut ot {
             Some(ot) => ot,
             None => {
                 ch.set_phase(Phase::Setup);
-                ot.insert(Ot::setup(ch, OtConfig::default())?)
+                let mut made = Ot::setup(ch, OtConfig::default())?;
+                if let Some(background) = background.take() {
+                    let [client_sends, server_sends] = background.wait()?;
+                    connected = client_sends.meter().total() + server_sends.meter().total();
+                    let demand = demand(generator, &shape, missing, at_once);
+                    made = made.make_ahead_for(client_sends, server_sends, demand);
+                }
+                ot.insert(made)
             }
         };
         ch.set_phase(Phase::Preprocessing);
         let batch = at_once.min(args.count - store.remaining()) as usize;
         store.append(Lookups::prepare(ch, ot, generator, &shape, batch)?)?;
     }
-    Ok(Report {
+    let mut report = Report {
         made: store.remaining().saturating_sub(before),
         ready: store.remaining(),
         file_bytes: 0,
         setup: Cost::of(&ch.meter().phase(Phase::Setup)),
         prep: Cost::of(&ch.meter().phase(Phase::Preprocessing)),
         wall_s: 0.0,
-    })
+    };
+    if let Some(ot) = ot {
+        report.setup.add_background(connected);
+        report.prep.add_background(ot.background() - connected);
+    }
+    Ok(report)
+}
+
+/// OTs that making `missing` lookups takes, `at_once` of them in a batch.
+fn demand(generator: Generator, shape: &Shape, missing: u64, at_once: u64) -> OtDemand {
+    let of = |batch: u64| match batch {
+        0 => OtDemand::default(),
+        batch => OtDemand::of(&Lookups::cost(generator, shape, batch as usize).prep),
+    };
+    of(at_once).times(missing / at_once) + of(missing % at_once)
 }

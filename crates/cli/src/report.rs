@@ -36,6 +36,11 @@ impl Cost {
         self.rounds = self.rounds.max(other.rounds);
     }
 
+    /// Adds the bits of what went over other connections meanwhile.
+    pub fn add_background(&mut self, traffic: Traffic) {
+        self.bits += traffic.bits() as f64;
+    }
+
     /// Spread over `items`.
     pub fn per_item(&self, items: usize) -> PerItem {
         let n = items.max(1) as f64;
@@ -102,6 +107,11 @@ pub struct SessionReport {
     pub online: Cost,
     /// From the first message to the last.
     pub wall_s: f64,
+    /// How tables were looked up.
+    pub protocol: String,
+    /// Whether OTs were made ahead in the background. Their bits count for preprocessing, their rounds run beside it and
+    /// do not.
+    pub ahead: bool,
     /// The answers; the server has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<u8>,
@@ -117,6 +127,8 @@ impl SessionReport {
             prep: a.prep.slower(b.prep),
             online: a.online.slower(b.online),
             wall_s: a.wall_s.max(b.wall_s),
+            protocol: a.protocol.clone(),
+            ahead: a.ahead,
             classes: Vec::new(),
         }
     }

@@ -1,58 +1,83 @@
-//! `volvelle serve`: hold a model and answer clients, one after another.
+//! `volvelle serve`: hold a model and answer clients, several at once.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::thread;
 
-use volvelle_net::{Listener, Role};
+use volvelle_net::Listener;
 
 use crate::args::ServeArgs;
 use crate::child::{Event, end_with_parent};
+use crate::connections::{Places, Reception, Visit};
 use crate::digits::fixed::FixedModel;
-use crate::digits::private;
+use crate::digits::private::{self, Settings};
 use crate::digits::weights;
 use crate::error::CliError;
 use crate::report::{SessionReport, bytes, count, print};
-use crate::session::{config, converse, handshake, security};
-
-/// Between a session that failed and the next.
-const PAUSE: Duration = Duration::from_millis(100);
+use crate::session::{converse, handshake, terms};
 
 /// Runs the command.
 ///
 /// # Errors
 /// If the model or the keys are no good or the address cannot be listened on; with `--once`, also if the
-/// session fails. Without it a session's failure is reported and the next client served.
+/// session fails. Without it a session's failure is reported and others are served.
 pub fn run(args: &ServeArgs) -> Result<(), CliError> {
     if args.child.child {
         end_with_parent();
     }
-    let model = FixedModel::new(&weights::read(&args.model)?)?;
-    let security = security(&args.peer)?;
-    let config = config(&args.peer);
+    let model = Arc::new(FixedModel::new(&weights::read(&args.model)?)?);
+    let handshake = handshake(args.batch, args.protocol);
+    let terms = terms(&args.peer, args.ahead, handshake)?;
     let listener = Listener::bind(&args.listen)?;
     announce(args, &listener)?;
-    loop {
-        let served = listener
-            .accept(Role::Server, &security, &config, None)
-            .map_err(CliError::from)
-            .and_then(|channel| {
-                converse(channel, |channel| {
-                    handshake(args.batch).run(channel)?;
-                    private::serve(channel, &model, args.batch as usize)
-                })
-            });
-        match served {
-            Ok(report) => tell(args, report)?,
-            Err(error) if args.once => return Err(error),
-            Err(error) => {
-                eprintln!("error: {}", crate::error::one_line(&error));
-                // Whatever is wrong may be wrong at once again.
-                std::thread::sleep(PAUSE);
-            }
-        }
-        if args.once {
-            return Ok(());
-        }
+    let reception = Reception::open(listener, terms);
+    if args.once {
+        let report = serve(args, &model, reception.next()?)?;
+        return tell(args, report);
     }
+    let places = Places::new(args.clients as usize);
+    loop {
+        let visit = match reception.next() {
+            Ok(visit) => visit,
+            Err(error) => {
+                complain(&error);
+                continue;
+            }
+        };
+        let (args, model, place) = (args.clone(), Arc::clone(&model), places.take());
+        thread::spawn(move || {
+            match serve(&args, &model, visit) {
+                Ok(report) => {
+                    // Nobody hears what this server has to say.
+                    if let Err(error) = tell(&args, report) {
+                        complain(&error);
+                        std::process::exit(1);
+                    }
+                }
+                Err(error) => complain(&error),
+            }
+            drop(place);
+        });
+    }
+}
+
+fn serve(args: &ServeArgs, model: &FixedModel, visit: Visit) -> Result<SessionReport, CliError> {
+    let Visit {
+        channel,
+        background,
+        ..
+    } = visit;
+    let settings = Settings {
+        batch: args.batch as usize,
+        protocol: args.protocol,
+        link: args.peer.link,
+    };
+    converse(channel, |channel| {
+        private::serve(channel, background, model, settings)
+    })
+}
+
+fn complain(error: &CliError) {
+    eprintln!("error: {}", crate::error::one_line(error));
 }
 
 fn announce(args: &ServeArgs, listener: &Listener) -> Result<(), CliError> {

@@ -8,9 +8,11 @@ use volvelle_net::{
     connect, memory_pair_with,
 };
 
+use crate::args::plan::ProtocolChoice;
 use crate::args::store::EndpointArgs;
-use crate::args::{BenchArgs, PeerArgs, RemoteArgs, Transport};
+use crate::args::{Ahead, BenchArgs, PeerArgs, RemoteArgs, Transport};
 use crate::child::Event;
+use crate::connections::{Reception, Terms, Visit, visit};
 use crate::digits::fixed::{FRAC, RING_BITS, W1_BITS, W2_BITS};
 use crate::digits::{CLASSES, HIDDEN, PIXELS};
 use crate::error::CliError;
@@ -65,7 +67,7 @@ pub fn config(peer: &PeerArgs) -> Config {
 }
 
 /// What both parties of a classification must agree on.
-pub fn handshake(batch: u32) -> Handshake {
+pub fn handshake(batch: u32, protocol: ProtocolChoice) -> Handshake {
     Handshake::new()
         .parameter("task", "digits")
         .parameter("network", format!("{PIXELS}-{HIDDEN}-{CLASSES} gelu"))
@@ -73,6 +75,7 @@ pub fn handshake(batch: u32) -> Handshake {
         .parameter("fraction bits", FRAC)
         .parameter("weight bits", format!("{W1_BITS} {W2_BITS}"))
         .parameter("batch", batch)
+        .parameter("lookup protocol", protocol.name())
 }
 
 /// Runs a party's part; if it fails, the peer is told why before the connection ends.
@@ -86,27 +89,44 @@ pub fn converse<T>(
             Ok(value)
         }
         Err(error) => {
-            // A peer that has given up or is gone need not be told.
-            if !matches!(
-                error,
-                CliError::Net(NetError::PeerAborted { .. } | NetError::Disconnected { .. })
-            ) {
-                channel.abort(&error.to_string());
-            }
+            give_up(&mut channel, &error);
             Err(error)
         }
     }
 }
 
+/// Tells the peer why the connection ends. A peer that has given up itself or is gone need not be told.
+pub fn give_up(channel: &mut Channel, error: &CliError) {
+    if !matches!(
+        error,
+        CliError::Net(NetError::PeerAborted { .. } | NetError::Disconnected { .. })
+    ) {
+        channel.abort(&error.to_string());
+    }
+}
+
+/// How connections are made for a command with this handshake.
+///
+/// # Errors
+/// If a key or certificate is no good.
+pub fn terms(peer: &PeerArgs, ahead: Ahead, handshake: Handshake) -> Result<Terms, CliError> {
+    Ok(Terms {
+        security: security(peer)?,
+        config: config(peer),
+        // A few messages go to and fro.
+        patience: Duration::from_secs(peer.timeout.into()) + 4 * peer.link.rtt(),
+        handshake: handshake.parameter("ahead", ahead.name()),
+        ahead,
+    })
+}
+
 /// Waits for the peer, or connects to it; says on which address it waits.
 ///
 /// # Errors
-/// If a key or certificate is no good, or the connection fails.
-pub fn meet(endpoint: &EndpointArgs, peer: &PeerArgs, json: bool) -> Result<Channel, CliError> {
-    let (security, config) = (security(peer)?, config(peer));
+/// If the connection fails, or the peer wants something else.
+pub fn meet(endpoint: &EndpointArgs, terms: Terms, json: bool) -> Result<Visit, CliError> {
     let Some(address) = &endpoint.listen else {
-        let address = endpoint.connect.as_deref().unwrap_or_default();
-        return Ok(connect(address, Role::Client, &security, &config)?);
+        return visit(endpoint.connect.as_deref().unwrap_or_default(), &terms);
     };
     let listener = Listener::bind(address)?;
     let listening = listener.local_addr().to_string();
@@ -115,7 +135,7 @@ pub fn meet(endpoint: &EndpointArgs, peer: &PeerArgs, json: bool) -> Result<Chan
     } else {
         eprintln!("listening on {listening}");
     }
-    Ok(listener.accept(Role::Server, &security, &config, None)?)
+    Reception::open(listener, terms).next()
 }
 
 /// Client and server ends of a bench's connections, in turns, all in this process.

@@ -46,6 +46,29 @@ fn lookups() {
     }
 }
 
+#[test]
+fn lookups_by_way_of_the_disk() {
+    for more in [
+        "rotation --entries 16 --bits 8 --threads 2",
+        "doubling --entries 64 --bits 1",
+        "doubling --entries 16 --bits 20 --index boolean",
+        "doubling --entries 256 --bits 64 --link 1Gbit,1ms",
+    ] {
+        // More than is stored at once.
+        let plain = bench(&format!("lut --batch 70000 --protocol {more}"));
+        let stored = bench(&format!("lut --batch 70000 --store --protocol {more}"));
+        assert_eq!(stored["checked"].as_u64(), Some(70_000));
+        for rate in ["written_per_s", "read_per_s", "bytes_each"] {
+            assert!(stored["store"][rate].as_f64().unwrap() > 0.0, "{stored}");
+        }
+        assert!(plain["store"].is_null());
+        let bits = |report: &Value| report["online"]["bits"].as_f64().unwrap();
+        assert!((bits(&plain) - bits(&stored)).abs() < 0.01, "{stored}");
+    }
+    volvelle(["bench", "lut", "--store", "--protocol", "splut"])
+        .assert_error(1, &["splut", "store"]);
+}
+
 /// Without `--protocol` and `--engine` the planner chooses, and says what.
 #[test]
 fn lookups_by_what_suits() {

@@ -111,6 +111,60 @@ fn over_tcp() {
     assert_eq!(server["online"]["rounds"], client["online"]["rounds"]);
 }
 
+const AHEAD: [&str; 2] = ["--ahead", "on"];
+
+/// The same answers, and the same bits but for the handshakes of two more connections.
+#[test]
+fn with_ots_made_ahead() {
+    let folder = keys(&["server", "client"]);
+    let names = tls(folder.path(), ["server", "client"], ["client", "server"]);
+    for names in [plain(), names] {
+        let run = |ahead| {
+            let more = ["--batch", "4", "--protocol", "doubling", "--ahead", ahead];
+            let (server, client) = both(&names, &more, &more, 7);
+            assert_eq!(answers(&client), classes(7));
+            (server.json(), client.json())
+        };
+        let ((_, off), (server, client)) = (run("off"), run("on"));
+        assert_eq!(off["ahead"].as_bool(), Some(false));
+        for report in [&server, &client] {
+            assert_eq!(report["ahead"].as_bool(), Some(true));
+            assert_eq!(report["prep"]["bits"], off["prep"]["bits"]);
+            assert_eq!(report["online"]["bits"], off["online"]["bits"]);
+        }
+        assert_eq!(server["setup"]["bits"], client["setup"]["bits"]);
+    }
+}
+
+#[test]
+fn several_clients_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = images(folder.path(), 30);
+    let model = data("digits-mlp.safetensors");
+    let mut args = strings(&["serve", "--json", "--plain-tcp", "--listen", "127.0.0.1:0"]);
+    args.extend(strings(&["--model", &model, "--batch", "10"]));
+    args.extend(strings(&["--clients", "2", "--timeout", "3"]));
+    args.extend(strings(&AHEAD));
+    let mut server = Process::start(&args);
+    let address = server.address();
+    // One says nothing, one rubbish, one hangs up: nobody waits for them.
+    let silent = TcpStream::connect(&address).unwrap();
+    let mut rubbish = TcpStream::connect(&address).unwrap();
+    rubbish.write_all(&[0x55; 100]).unwrap();
+    drop(TcpStream::connect(&address).unwrap());
+    let more = ["--batch", "10", AHEAD[0], AHEAD[1]];
+    let clients: Vec<Process> = (0..4)
+        .map(|_| query(&plain(), &address, &images, &more))
+        .collect();
+    for client in clients {
+        assert_eq!(answers(&client.wait()), classes(30));
+    }
+    for _ in 0..4 {
+        assert!(server.line().contains("\"images\":30"));
+    }
+    drop((silent, rubbish));
+}
+
 #[test]
 fn over_tls() {
     let folder = keys(&["server", "client"]);
@@ -176,6 +230,40 @@ fn another_batch_is_refused_by_both() {
     let (server, client) = both(&plain(), &["--batch", "60"], &["--batch", "120"], 3);
     server.assert_error(1, &["batch", "ours 60", "peer's 120"]);
     client.assert_error(1, &["batch", "ours 120", "peer's 60"]);
+}
+
+#[test]
+fn another_protocol_or_background_is_refused_by_both() {
+    for (name, [ours, theirs]) in [
+        ("--protocol", ["rotation", "auto"]),
+        ("--protocol", ["auto", "doubling"]),
+        ("--ahead", ["off", "on"]),
+    ] {
+        let (server, client) = both(&plain(), &[name, ours], &[name, theirs], 3);
+        let (own, peers) = (format!("ours {ours}"), format!("peer's {theirs}"));
+        server.assert_error(1, &[&name[2..], &own, &peers]);
+        let (own, peers) = (format!("ours {theirs}"), format!("peer's {ours}"));
+        client.assert_error(1, &[&name[2..], &own, &peers]);
+    }
+    // Agreed on, but not for such lookups.
+    let (server, client) = both(
+        &plain(),
+        &["--protocol", "flute"],
+        &["--protocol", "flute"],
+        3,
+    );
+    server.assert_error(1, &["flute"]);
+    client.assert_error(1, &["flute"]);
+}
+
+#[test]
+fn protocols_by_name() {
+    for protocol in ["rotation", "one-round"] {
+        let more = ["--protocol", protocol];
+        let (server, client) = both(&plain(), &more, &more, 3);
+        assert_eq!(answers(&client), classes(3));
+        assert_eq!(server.json()["protocol"].as_str(), Some(protocol));
+    }
 }
 
 #[test]
@@ -247,12 +335,13 @@ fn tls_against_plain_tcp_is_refused_by_both() {
 }
 
 /// Which of the two is killed.
-fn kill(names: &Names, kill_server: bool, after_lines: usize) {
+fn kill(names: &Names, kill_server: bool, after_lines: usize, ahead: &str) {
     let folder = tempfile::tempdir().unwrap();
     let images = images(folder.path(), 2000);
-    let mut server = serve(names, &["--batch", "20"]);
+    let mut server = serve(names, &["--batch", "20", "--ahead", ahead]);
     let address = server.address();
-    let mut client = query(names, &address, &images, &["--batch", "20", "--child"]);
+    let more = ["--batch", "20", "--child", "--ahead", ahead];
+    let mut client = query(names, &address, &images, &more);
     for _ in 0..after_lines {
         client.line();
     }
@@ -268,24 +357,24 @@ fn kill(names: &Names, kill_server: bool, after_lines: usize) {
 
 #[test]
 fn a_killed_server_is_an_error() {
-    kill(&plain(), true, 1);
+    kill(&plain(), true, 1, "off");
     let folder = keys(&["server", "client"]);
-    kill(
-        &tls(folder.path(), ["server", "client"], ["client", "server"]),
-        true,
-        3,
-    );
+    let names = tls(folder.path(), ["server", "client"], ["client", "server"]);
+    kill(&names, true, 3, "off");
+    for after_lines in [1, 3, 8] {
+        kill(&names, true, after_lines, "on");
+    }
 }
 
 #[test]
 fn a_killed_client_is_an_error() {
-    kill(&plain(), false, 3);
+    kill(&plain(), false, 3, "off");
     let folder = keys(&["server", "client"]);
-    kill(
-        &tls(folder.path(), ["server", "client"], ["client", "server"]),
-        false,
-        1,
-    );
+    let names = tls(folder.path(), ["server", "client"], ["client", "server"]);
+    kill(&names, false, 1, "off");
+    for after_lines in [1, 3, 8] {
+        kill(&plain(), false, after_lines, "on");
+    }
 }
 
 /// Not dead, but as silent as if the cable had been pulled.
@@ -295,14 +384,12 @@ fn a_silent_peer_is_an_error() {
     for stop_server in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let images = images(folder.path(), 2000);
-        let mut server = serve(&plain(), &["--batch", "20", "--timeout", "3"]);
+        let ahead = if stop_server { "on" } else { "off" };
+        let more = ["--batch", "20", "--timeout", "3", "--ahead", ahead];
+        let mut server = serve(&plain(), &more);
         let address = server.address();
-        let mut client = query(
-            &plain(),
-            &address,
-            &images,
-            &["--batch", "20", "--timeout", "3", "--child"],
-        );
+        let more = [&more[..], &["--child"]].concat();
+        let mut client = query(&plain(), &address, &images, &more);
         client.line();
         client.line();
         let (stopped, mut witness) = if stop_server {

@@ -121,6 +121,33 @@ fn made_by_one_pair_of_processes_used_by_others() {
     assert_eq!(ready(&client), 100);
 }
 
+/// The same lookups and bits; what is interrupted goes on as without.
+#[test]
+fn with_ots_made_ahead() {
+    let bits = |ahead| {
+        let parties = Parties::new();
+        let shape = [
+            "--entries",
+            "16",
+            "--bits",
+            "20",
+            "--count",
+            "70000",
+            "--ahead",
+            ahead,
+        ];
+        let (server, client) = parties.preprocess(&shape);
+        assert_eq!((ready(&server), ready(&client)), (70_000, 70_000));
+        parties.write("table", (0..16).map(|i| i * i * 1000));
+        parties.write("server.index", [3, 15]);
+        parties.write("client.index", [4, 2]);
+        let (server, _) = parties.lookup(&["--open"]);
+        assert_eq!(outputs(&server), [49_000, 1000]);
+        client.json()["prep"]["bits"].as_f64().unwrap()
+    };
+    assert_eq!(bits("on"), bits("off"));
+}
+
 #[test]
 fn boolean_index_and_a_short_table() {
     let parties = Parties::new();
@@ -256,6 +283,7 @@ fn a_store_is_opened_once() {
 fn preprocessing_goes_on_after_a_kill() {
     let parties = Parties::new();
     let shape = ["--entries", "4096", "--bits", "8", "--count", "60000"];
+    let shape = [&shape[..], &["--ahead", "on"]].concat();
     let (mut server, address) = parties.start_server("preprocess", &shape);
     let client = parties.start_client("preprocess", &address, &shape);
     let stored = |side: &str| {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use volvelle_net::Role;
 use volvelle_ot::PhasedCost;
 
 use crate::shape::{SMALL, check_size};
@@ -131,6 +132,17 @@ impl Protocol {
     #[must_use]
     pub const fn reveals_delta(self) -> bool {
         matches!(self, Self::Tree | Self::OneRound)
+    }
+
+    /// The party that speaks first online, where the other then answers; `None` where both speak at once in every
+    /// round. Whoever reckons the rounds of a chain of protocols needs it.
+    #[must_use]
+    pub const fn speaks_first(self) -> Option<Role> {
+        match self {
+            Self::SpLut => Some(Role::Client),
+            Self::Garbled | Self::GarbledLog => Some(Role::Server),
+            _ => None,
+        }
     }
 
     /// Whether the protocol can meet a demand.

@@ -30,7 +30,7 @@ use volvelle_arith::{
     BitToArith, Flow, MultiplyLow, Mux, PrefixCompare, Range, Rescale, Ring, Sign, Variant,
     carry_input,
 };
-use volvelle_lut::{Generator, Index, Lookups, Output, Shape, Table};
+use volvelle_lut::{Demand, Index, LutError, Prepared, Protocol, Table};
 use volvelle_net::{Channel, Role};
 use volvelle_ot::{Ot, PhasedCost};
 use volvelle_prim::BitVec;
@@ -54,6 +54,7 @@ pub struct GeluPlan {
     slopes: Table,
     intercepts: Table,
     variant: Variant,
+    protocol: Protocol,
 }
 
 impl GeluPlan {
@@ -77,6 +78,7 @@ impl GeluPlan {
             slopes: table(&|line| line.0)?,
             intercepts: table(&|line| line.1)?,
             variant: Variant::Cheetah,
+            protocol: Protocol::Doubling,
         })
     }
 
@@ -84,6 +86,46 @@ impl GeluPlan {
     #[must_use]
     pub fn with_variant(self, variant: Variant) -> GeluPlan {
         GeluPlan { variant, ..self }
+    }
+
+    /// The same with segments looked up in another way. Results do not depend on it.
+    ///
+    /// # Errors
+    /// If the protocol does not take such lookups ([`Self::lookups`]).
+    pub fn with_protocol(self, protocol: Protocol) -> Result<GeluPlan, MathError> {
+        protocol.takes(&self.lookups(1)?)?;
+        Ok(GeluPlan { protocol, ..self })
+    }
+
+    /// How segments are looked up.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The lookups of `batch` evaluations: what to ask a [planner](volvelle_lut::plan::Planner) about.
+    ///
+    /// # Errors
+    /// If the batch is empty.
+    pub fn lookups(&self, batch: usize) -> Result<Demand, MathError> {
+        let words = [self.wide.bits(); 2];
+        Ok(Demand::additive(
+            LOG_SEGMENTS,
+            Index::Arithmetic,
+            &words,
+            batch,
+        )?)
+    }
+
+    fn lookup_cost(&self, batch: usize) -> Result<PhasedCost, MathError> {
+        let demand = self.lookups(batch)?;
+        self.protocol.takes(&demand)?;
+        Ok(self.protocol.cost(&demand).ok_or(LutError::NoProtocol)?)
+    }
+
+    /// Slopes and intercepts.
+    fn tables(&self) -> [Table; 2] {
+        [self.slopes.clone(), self.intercepts.clone()]
     }
 
     /// The format of inputs and outputs.
@@ -114,15 +156,6 @@ impl GeluPlan {
 
     fn cuts(&self) -> [u32; 2] {
         [self.line_bits(), self.fixed.bits() - 1]
-    }
-
-    fn lookup(&self) -> Shape {
-        let words = vec![self.wide.bits(); 2];
-        Shape {
-            log_entries: LOG_SEGMENTS,
-            index: Index::Arithmetic,
-            output: Output::Arithmetic { words },
-        }
     }
 
     fn rings(&self) -> (Ring, Ring) {
@@ -191,13 +224,11 @@ pub struct Gelu {
     batch: usize,
     compare: PrefixCompare,
     carry: BitToArith,
-    lookups: Lookups,
+    lookups: Prepared,
     multiply: MultiplyLow,
     truncate: Rescale,
     select: Mux,
 }
-
-const GENERATOR: Generator = Generator::Doubling;
 
 impl Gelu {
     /// Prepares `batch` evaluations.
@@ -211,7 +242,13 @@ impl Gelu {
         Ok(Gelu {
             compare: PrefixCompare::prepare(ch, ot, plan.variant, &plan.cuts(), 2 * batch)?,
             carry: BitToArith::prepare(ch, ot, plan.segment_ring()?, batch)?,
-            lookups: Lookups::prepare(ch, ot, GENERATOR, &plan.lookup(), batch)?,
+            lookups: Prepared::prepare(
+                ch,
+                ot,
+                plan.protocol,
+                &plan.lookups(batch)?,
+                &plan.tables(),
+            )?,
             multiply: MultiplyLow::prepare(ch, ot, wide, plan.line_bits(), batch)?,
             truncate: Rescale::prepare(
                 ch,
@@ -233,9 +270,10 @@ impl Gelu {
     pub fn cost(plan: &GeluPlan, batch: usize) -> Result<PhasedCost, MathError> {
         let (wide, ring) = plan.rings();
         let shift = plan.slope_frac();
+        let lookups = plan.lookup_cost(batch)?;
         let mut cost = PrefixCompare::cost(plan.variant, &plan.cuts(), 2 * batch)?
             .then(BitToArith::cost(plan.segment_ring()?, batch))
-            .then(Lookups::cost(GENERATOR, &plan.lookup(), batch))
+            .then(lookups)
             .then(MultiplyLow::cost(wide, plan.line_bits(), batch)?)
             .then(Rescale::cost(
                 plan.variant,
@@ -249,11 +287,17 @@ impl Gelu {
         let mut flow = Flow::default();
         PrefixCompare::flow(plan.variant, &plan.cuts(), &mut flow)?;
         BitToArith::flow(plan.segment_ring()?, &mut flow);
-        flow.exchange(
-            Lookups::cost(GENERATOR, &plan.lookup(), batch)
-                .online
-                .rounds,
-        );
+        match plan.protocol.speaks_first() {
+            None => flow.exchange(lookups.online.rounds),
+            Some(Role::Client) => {
+                flow.client_sends();
+                flow.server_sends();
+            }
+            Some(Role::Server) => {
+                flow.server_sends();
+                flow.client_sends();
+            }
+        }
         MultiplyLow::flow(&mut flow);
         Rescale::flow(
             plan.variant,
@@ -300,11 +344,7 @@ impl Gelu {
         let kappa = carries[0].slice(0, batch);
         let (u, segment) = (&shifted[..batch], carry.run(ch, &kappa)?);
         let segment = segments(&plan, u, &segment);
-        let words = lookups.lookup(
-            ch,
-            &segment,
-            &[plan.slopes.clone(), plan.intercepts.clone()],
-        )?;
+        let words = lookups.lookup(ch, &segment, &plan.tables())?;
         let mut v = multiply.run(ch, &words[0], u, &kappa)?;
         for (v, &intercept) in v.iter_mut().zip(&words[1]) {
             *v = plan.wide.add(*v, intercept);

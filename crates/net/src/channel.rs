@@ -46,6 +46,20 @@ pub struct Channel {
     failed: Option<NetError>,
     /// A frame was begun and not finished, so nothing sensible can follow.
     torn: bool,
+    /// By when everything that is received must be here.
+    deadline: Option<(Instant, Duration)>,
+}
+
+/// Ends a channel's waiting from another thread.
+#[derive(Clone, Debug)]
+pub struct HangUp(Arc<Shared>);
+
+impl HangUp {
+    /// The channel's present or next wait for the peer ends with [`NetError::Disconnected`]: at the next sign of life,
+    /// or when those fail to come. What was sent is still delivered.
+    pub fn now(&self) {
+        self.0.hang_up();
+    }
 }
 
 /// What a transport makes a channel of.
@@ -76,7 +90,20 @@ impl Channel {
             names: BTreeMap::new(),
             failed: None,
             torn: false,
+            deadline: None,
         }
+    }
+
+    /// A handle to end this channel's waiting from another thread.
+    #[must_use]
+    pub fn hang_up(&self) -> HangUp {
+        HangUp(Arc::clone(&self.shared))
+    }
+
+    /// From now on the peer has `time` altogether for what is received, signs of life or not; `None` lifts that. For
+    /// peers that are not known yet.
+    pub fn limit(&mut self, time: Option<Duration>) {
+        self.deadline = time.map(|time| (Instant::now() + time, time));
     }
 
     /// Which party this end is.
@@ -320,6 +347,7 @@ impl Channel {
                 at += count;
                 continue;
             }
+            let patience = self.time_left(patience, awaited)?;
             let rest = &mut out[at..];
             let step = if rest.len() >= DIRECT {
                 self.inbox.read(rest, patience)
@@ -332,6 +360,21 @@ impl Channel {
             }
         }
         Ok(())
+    }
+
+    /// How long to wait for the next bytes.
+    fn time_left(&self, patience: Duration, awaited: &'static str) -> Result<Duration, NetError> {
+        if self.shared.hung_up() {
+            return Err(NetError::Disconnected { awaited });
+        }
+        let Some((deadline, after)) = self.deadline else {
+            return Ok(patience);
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left < Duration::from_millis(1) {
+            return Err(NetError::Timeout { awaited, after });
+        }
+        Ok(patience.min(left))
     }
 
     fn explain(&self, stop: Stop, awaited: &'static str) -> NetError {

@@ -45,7 +45,7 @@ pub mod testing;
 mod tls;
 mod transport;
 
-pub use channel::Channel;
+pub use channel::{Channel, HangUp};
 pub use config::Config;
 pub use error::NetError;
 pub use frame::Label;
@@ -55,4 +55,4 @@ pub use link::Link;
 pub use memory::{memory_pair, memory_pair_with};
 pub use meter::{Meter, Traffic};
 pub use role::{Phase, Role};
-pub use tcp::{Listener, Security, connect};
+pub use tcp::{Arrival, Listener, Security, connect};

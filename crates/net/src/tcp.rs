@@ -72,12 +72,16 @@ impl Listener {
         config: &Config,
         wait: Option<Duration>,
     ) -> Result<Channel, NetError> {
-        let stream = self.next_stream(wait)?;
-        prepare(&stream)?;
-        match security {
-            Security::Plain => plain_channel(stream, role, config),
-            Security::Tls(credentials) => tls::accept(stream, role, credentials, config),
-        }
+        self.arrival(wait)?.accept(role, security, config)
+    }
+
+    /// Waits for somebody to connect, for at most `wait` if given. Nothing is said to them yet: that can be done on
+    /// another thread, so that one who does not answer keeps nobody else waiting.
+    ///
+    /// # Errors
+    /// If nobody comes.
+    pub fn arrival(&self, wait: Option<Duration>) -> Result<Arrival, NetError> {
+        self.next_stream(wait).map(Arrival)
     }
 
     fn next_stream(&self, wait: Option<Duration>) -> Result<TcpStream, NetError> {
@@ -106,6 +110,30 @@ impl Listener {
                     ) => {}
                 (Err(error), _) => return Err(failed("accepting a connection", &error)),
             }
+        }
+    }
+}
+
+/// Somebody who has connected and is yet to be talked to.
+#[derive(Debug)]
+pub struct Arrival(TcpStream);
+
+impl Arrival {
+    /// Takes this role towards them.
+    ///
+    /// # Errors
+    /// If they do not pass or do not finish the TLS handshake.
+    pub fn accept(
+        self,
+        role: Role,
+        security: &Security,
+        config: &Config,
+    ) -> Result<Channel, NetError> {
+        let Arrival(stream) = self;
+        prepare(&stream)?;
+        match security {
+            Security::Plain => plain_channel(stream, role, config),
+            Security::Tls(credentials) => tls::accept(stream, role, credentials, config),
         }
     }
 }

@@ -52,6 +52,7 @@ pub(crate) struct Shared {
     waiting: AtomicBool,
     progress: AtomicU64,
     give_up: AtomicBool,
+    hung_up: AtomicBool,
 }
 
 impl Shared {
@@ -71,6 +72,15 @@ impl Shared {
 
     pub(crate) fn progress(&self) -> u64 {
         self.progress.load(Ordering::Relaxed)
+    }
+
+    /// This party waits for the peer no longer.
+    pub(crate) fn hang_up(&self) {
+        self.hung_up.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn hung_up(&self) -> bool {
+        self.hung_up.load(Ordering::Relaxed)
     }
 
     /// Asks the writer thread to end without writing what is left.

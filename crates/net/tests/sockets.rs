@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use volvelle_net::testing::run_ends;
 use volvelle_net::{
-    Channel, Config, Credentials, Handshake, Label, Listener, NetError, NewIdentity, Role,
+    Arrival, Channel, Config, Credentials, Handshake, Label, Listener, NetError, NewIdentity, Role,
     Security, connect,
 };
 
@@ -427,4 +427,87 @@ fn a_listener_gives_up_after_its_time() {
             after: wait
         }
     );
+}
+
+/// A peer that gives signs of life, or a byte now and then, but no message: the time limit for what is received ends that.
+#[test]
+fn a_limit_holds_for_peers_that_keep_alive() {
+    let (_client, mut server) = good_pair(false);
+    let start = Instant::now();
+    server.limit(Some(2 * LIMIT));
+    let error = server.recv(A, &mut [0; 4]).unwrap_err();
+    assert!(matches!(error, NetError::Timeout { .. }), "{error}");
+    assert!(start.elapsed() < 3 * LIMIT);
+
+    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let mut dribbling = TcpStream::connect(listener.local_addr()).unwrap();
+    thread::spawn(move || {
+        while dribbling.write_all(&[0]).is_ok() {
+            thread::sleep(LIMIT / 4);
+        }
+    });
+    let plain = Security::Plain;
+    let mut server = listener
+        .accept(Role::Server, &plain, &config(), None)
+        .unwrap();
+    let start = Instant::now();
+    server.limit(Some(2 * LIMIT));
+    let error = server.recv(A, &mut [0; 1000]).unwrap_err();
+    assert!(matches!(error, NetError::Timeout { .. }), "{error}");
+    assert!(start.elapsed() < 3 * LIMIT);
+}
+
+#[test]
+fn a_limit_can_be_lifted() {
+    let (mut client, mut server) = good_pair(true);
+    server.limit(Some(LIMIT / 10));
+    server.limit(None);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            thread::sleep(LIMIT / 2);
+            client.send(A, &[7]).unwrap();
+            client.close().unwrap();
+        });
+        server.recv(A, &mut [0]).unwrap();
+        drop(server);
+    });
+}
+
+#[test]
+fn hanging_up_ends_a_wait_on_another_thread() {
+    for secure in [false, true] {
+        let (_client, mut server) = good_pair(secure);
+        let wire = server.hang_up();
+        let start = Instant::now();
+        let waiting = thread::spawn(move || server.recv(A, &mut [0]).unwrap_err());
+        thread::sleep(LIMIT / 10);
+        wire.now();
+        let error = waiting.join().unwrap();
+        assert!(matches!(error, NetError::Disconnected { .. }), "{error}");
+        // At the next sign of life: four in the time limit.
+        assert!(start.elapsed() < LIMIT);
+    }
+}
+
+#[test]
+fn who_has_connected_and_says_nothing_keeps_nobody_waiting() {
+    let (c, s) = (identity(), identity());
+    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().to_string();
+    let silent = TcpStream::connect(&address).unwrap();
+    let security = knowing(&s, &c);
+    thread::scope(|scope| {
+        let (address, security) = (&address, &security);
+        let client =
+            scope.spawn(move || connect(address, Role::Client, &knowing(&c, &s), &config()));
+        let greet = |arrival: Arrival| arrival.accept(Role::Server, security, &config());
+        let first = listener.arrival(Some(LIMIT)).unwrap();
+        let first = scope.spawn(move || greet(first));
+        let start = Instant::now();
+        greet(listener.arrival(Some(LIMIT)).unwrap()).unwrap();
+        assert!(start.elapsed() < LIMIT);
+        client.join().unwrap().unwrap();
+        first.join().unwrap().unwrap_err();
+    });
+    drop(silent);
 }

@@ -1,6 +1,6 @@
 //! The seam between sources of correlated OT and what is made of them.
 
-use volvelle_net::Channel;
+use volvelle_net::{Channel, Traffic};
 use volvelle_prim::Block;
 
 use crate::OtError;
@@ -16,6 +16,10 @@ pub(crate) trait CotSource: Send {
     fn supply(&self) -> Supply;
     /// It will not be asked again: lanes that share something with it must not wait for it.
     fn leave(&mut self) {}
+    /// What it has carried on a channel of its own, if it has one.
+    fn background(&self) -> Option<Traffic> {
+        None
+    }
 }
 
 /// The sender's end.
@@ -38,6 +42,10 @@ impl<S: CotSource + ?Sized> CotSource for Box<S> {
 
     fn leave(&mut self) {
         (**self).leave();
+    }
+
+    fn background(&self) -> Option<Traffic> {
+        (**self).background()
     }
 }
 

@@ -9,12 +9,14 @@
 //! (2 cores of an AMD Zen 5, one thread a party) and stand in a fixed proportion only: both parties must come to the same
 //! choice, so it depends on nothing that they have not agreed on. A caller that has timed its own machine multiplies.
 
+use std::ops::Add;
+
 use volvelle_net::Link;
 
 use crate::dual;
 use crate::ferret::Set;
 use crate::softspoken::Piece;
-use crate::{Engine, OtConfig, Security};
+use crate::{Cost, Engine, OtConfig, Security};
 
 /// OTs wanted, by the party that is OT sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +25,37 @@ pub struct OtDemand {
     pub client_sends: u64,
     /// OTs with the server as sender.
     pub server_sends: u64,
+}
+
+impl OtDemand {
+    /// The OTs of a cost.
+    #[must_use]
+    pub const fn of(cost: &Cost) -> Self {
+        Self {
+            client_sends: cost.cots_client,
+            server_sends: cost.cots_server,
+        }
+    }
+
+    /// The same so many times.
+    #[must_use]
+    pub const fn times(self, times: u64) -> Self {
+        Self {
+            client_sends: self.client_sends.saturating_mul(times),
+            server_sends: self.server_sends.saturating_mul(times),
+        }
+    }
+}
+
+impl Add for OtDemand {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            client_sends: self.client_sends.saturating_add(other.client_sends),
+            server_sends: self.server_sends.saturating_add(other.server_sends),
+        }
+    }
 }
 
 /// How long OTs are wanted.

@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
-use volvelle_net::{Channel, Label, Role};
+use volvelle_net::{Channel, Label, Role, Traffic};
 use volvelle_prim::hash::Tccr;
 use volvelle_prim::lpn::LocalLinearCode;
 use volvelle_prim::{Block, Prg};
@@ -18,6 +18,7 @@ use crate::base::{self, BaseOt};
 use crate::dual;
 use crate::engine::{CotReceiver, CotSender, CotSource, Supply};
 use crate::ferret::{self, Set};
+use crate::plan::OtDemand;
 use crate::softspoken::{self, Piece, SoftSpokenReceiver, SoftSpokenSender};
 
 /// The extension that seeds silent OT: 15 bits a COT, and there are few.
@@ -339,16 +340,48 @@ impl Ot {
     /// own, while this party computes or waits for its peer. Both parties do this at the same point of
     /// their sessions, `client_sends` connecting the ends where the client is OT sender.
     ///
-    /// What the threads send is metered on their channels and not on this party's main one.
+    /// What the threads send is metered on their channels and not on this party's main one: [`Self::background`].
+    ///
+    /// The threads work on until this is dropped. Where it is known what will be asked for,
+    /// [`Self::make_ahead_for`] makes no more than that.
     #[must_use]
-    pub fn make_ahead(mut self, client_sends: Channel, server_sends: Channel) -> Self {
-        let (send, receive) = match self.role {
-            Role::Client => (client_sends, server_sends),
-            Role::Server => (server_sends, client_sends),
+    pub fn make_ahead(self, client_sends: Channel, server_sends: Channel) -> Self {
+        let endless = OtDemand {
+            client_sends: u64::MAX,
+            server_sends: u64::MAX,
         };
-        self.sender = Box::new(AheadSender::new(self.sender, send));
-        self.receiver = Box::new(AheadReceiver::new(self.receiver, receive));
+        self.make_ahead_for(client_sends, server_sends, endless)
+    }
+
+    /// The same for a demand that is known: so many OTs are made ahead (2 MiB a direction at a time), and
+    /// those asked for beyond it when they are asked for. Both parties state the same demand. What is sent for a demand is
+    /// then the same as without a background.
+    #[must_use]
+    pub fn make_ahead_for(
+        mut self,
+        client_sends: Channel,
+        server_sends: Channel,
+        demand: OtDemand,
+    ) -> Self {
+        let (client, server) = (
+            (client_sends, demand.client_sends),
+            (server_sends, demand.server_sends),
+        );
+        let (send, receive) = match self.role {
+            Role::Client => (client, server),
+            Role::Server => (server, client),
+        };
+        self.sender = Box::new(AheadSender::new(self.sender, send.0, send.1));
+        self.receiver = Box::new(AheadReceiver::new(self.receiver, receive.0, receive.1));
         self
+    }
+
+    /// What the background's two channels have carried, counted up to the OTs ready here; nothing without a background.
+    #[must_use]
+    pub fn background(&self) -> Traffic {
+        let traffic = [self.sender.background(), self.receiver.background()];
+        let carried = traffic.into_iter().flatten();
+        carried.fold(Traffic::default(), Traffic::alongside)
     }
 
     /// Runs a call that talks to the peer. It marks this end broken first, so that an error, or a panic in a

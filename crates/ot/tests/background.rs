@@ -1,11 +1,15 @@
 //! OTs made ahead on threads of their own.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use volvelle_net::memory_pair;
 use volvelle_net::testing::run_pair;
-use volvelle_net::{Channel, Label, Role};
+use volvelle_net::{Channel, Config, Label, Listener, NetError, Role, connect};
 use volvelle_ot::ferret::Set;
-use volvelle_ot::{Ot, OtConfig, OtError, Security};
+use volvelle_ot::softspoken::Piece;
+use volvelle_ot::{Engine, Ot, OtConfig, OtDemand, OtError, Security};
 use volvelle_prim::Block;
 
 const CONFIG: OtConfig = OtConfig::ferret(Set::K16);
@@ -89,4 +93,78 @@ fn what_is_buffered_leaves_before_a_party_waits_for_its_background() {
                 .unwrap();
         },
     );
+}
+
+/// What [`requests`] ask for, a direction.
+const ASKED: u64 = 1 + 1000 + 8192 + 20_000 + 3 + 300_000;
+
+fn demand(cots: u64) -> OtDemand {
+    OtDemand {
+        client_sends: cots,
+        server_sends: cots,
+    }
+}
+
+/// Bits of making what [`requests`] ask for: on the main channel, and in the background for a demand.
+fn bits(config: OtConfig, ahead: Option<u64>) -> (u64, u64) {
+    let ((c1, s1), (c2, s2)) = (memory_pair(), memory_pair());
+    let run = |a, b| {
+        move |ch: &mut Channel| {
+            let mut ot = Ot::setup(ch, config).unwrap();
+            if let Some(cots) = ahead {
+                ot = ot.make_ahead_for(a, b, demand(cots));
+            }
+            let before = ch.meter().total().bits();
+            requests(&mut ot, ch).unwrap();
+            (ch.meter().total().bits() - before, ot.background().bits())
+        }
+    };
+    let (client, server) = run_pair(run(c1, c2), run(s1, s2));
+    assert_eq!(client, server);
+    client
+}
+
+#[test]
+fn a_known_demand_costs_what_it_costs_without_a_background() {
+    for config in [CONFIG, OtConfig::new(Engine::SoftSpoken(Piece::Four))] {
+        let (plain, none) = bits(config, None);
+        assert_eq!(none, 0);
+        assert_eq!(bits(config, Some(ASKED)), (0, plain));
+        // Too little was announced: the rest is made when it is asked for.
+        for less in [0, 5000] {
+            assert_eq!(bits(config, Some(less)), (0, plain), "{less}");
+        }
+    }
+}
+
+/// Whatever a thread waits for, and however long the peer keeps its end alive.
+#[test]
+fn a_background_ends_with_its_session() {
+    let config = Config::new().timeout(Duration::from_secs(1));
+    let wire = || {
+        let listener = Listener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().to_string();
+        let plain = volvelle_net::Security::Plain;
+        thread::scope(|scope| {
+            let server = scope.spawn(|| listener.accept(Role::Server, &plain, &config, None));
+            let client = connect(&address, Role::Client, &plain, &config).unwrap();
+            (client, server.join().unwrap().unwrap())
+        })
+    };
+    let ((c1, _s1), (c2, mut s2)) = (wire(), wire());
+    run_pair(
+        // The thread that receives waits for a server that makes nothing.
+        |ch| {
+            drop(
+                Ot::setup(ch, CONFIG)
+                    .unwrap()
+                    .make_ahead_for(c1, c2, demand(1000)),
+            )
+        },
+        |ch| drop(Ot::setup(ch, CONFIG).unwrap()),
+    );
+    let start = Instant::now();
+    let ended = s2.recv(Label::new("test/nothing"), &mut [0]).unwrap_err();
+    assert!(matches!(ended, NetError::Disconnected { .. }), "{ended}");
+    assert!(start.elapsed() < Duration::from_secs(5));
 }

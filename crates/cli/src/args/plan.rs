@@ -49,6 +49,15 @@ pub(super) fn protocols() -> impl TypedValueParser<Value = ProtocolChoice> {
     })
 }
 
+/// The same without the one that has a dealer.
+pub(super) fn two_party_protocols() -> impl TypedValueParser<Value = ProtocolChoice> {
+    let names = ["auto"].into_iter();
+    PossibleValuesParser::new(names.chain(Protocol::ALL.map(Protocol::name))).map(|name| {
+        name.parse()
+            .map_or(ProtocolChoice::Auto, ProtocolChoice::Named)
+    })
+}
+
 pub(super) fn objectives() -> impl TypedValueParser<Value = Objective> {
     PossibleValuesParser::new(Objective::ALL.map(Objective::name))
         .map(|name| name.parse().unwrap_or_default())

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use volvelle_lut::{Generator, Lookups, Shape};
 use volvelle_ot::OtConfig;
 
-use super::{IndexKind, PeerArgs, entries};
+use super::{Ahead, IndexKind, PeerArgs, entries};
 
 /// `volvelle preprocess`
 #[derive(Clone, Debug, Args)]
@@ -38,6 +38,10 @@ pub struct PreprocessArgs {
     /// How they are made; makes no difference later
     #[arg(long, value_enum, default_value_t = Maker::Auto)]
     pub protocol: Maker,
+    /// Make oblivious transfers ahead in the background, on two more threads and connections; the other party must say the
+    /// same. Off unless asked for: batches are large, and what waits here is the processor or the link
+    #[arg(long, value_enum, default_value_t = Ahead::Off)]
+    pub ahead: Ahead,
     #[command(flatten)]
     pub endpoint: EndpointArgs,
     #[command(flatten)]

@@ -1,13 +1,14 @@
 //! `volvelle bench lut`: lookups of random indices in random tables.
 
-use volvelle_lut::{Demand, Index, Prepared, Protocol, Table};
+use volvelle_lut::{Demand, Generator, Index, Prepared, Protocol, Table};
 use volvelle_net::Phase;
 use volvelle_prim::{Block, Prg, mask};
 
-use super::Case;
 use super::choice;
-use super::lanes::{End, Lanes, Wires, split};
+use super::lanes::{End, Lanes, Measured, Wires, split};
+use super::{Case, Parameters};
 use crate::args::plan::ProtocolChoice;
+use crate::args::store::Maker;
 use crate::args::{BenchArgs, BenchLutArgs, IndexKind};
 use crate::error::CliError;
 use crate::report::PerItem;
@@ -50,12 +51,7 @@ impl Job {
 
     /// Runs the job, `sizes[lane]` lookups in each lane, and checks every result.
     pub fn run(&self, lanes: &mut Lanes, sizes: &[usize]) -> Result<Outcome, CliError> {
-        let mut prg = Prg::from_os();
-        let indices = lanes.map(|end| {
-            let mut values = vec![0; sizes[end.lane]];
-            prg.fill_masked(&mut values, self.demand.log_entries());
-            values
-        });
+        let indices = self.indices(lanes, sizes);
         let batches = lanes.each(sizes);
         let (prepared, prep) = lanes.phase(Phase::Preprocessing, batches, |end, batch| {
             let demand = self.demand.with_batch(batch)?;
@@ -67,12 +63,29 @@ impl Job {
         let (outputs, online) = lanes.phase(Phase::Online, inputs, |end, (prepared, index)| {
             Ok(prepared.lookup(&mut end.channel, index, &self.tables)?)
         })?;
+        self.outcome(lanes, (&prep, &online), (&indices, &outputs))
+    }
+
+    /// Each end's shares of random indices.
+    pub(super) fn indices(&self, lanes: &Lanes, sizes: &[usize]) -> Vec<Vec<u64>> {
+        let mut prg = Prg::from_os();
+        lanes.map(|end| {
+            let mut values = vec![0; sizes[end.lane]];
+            prg.fill_masked(&mut values, self.demand.log_entries());
+            values
+        })
+    }
+
+    /// Checks each end's outputs.
+    pub(super) fn outcome(
+        &self,
+        lanes: &mut Lanes,
+        (prep, online): (&Measured, &Measured),
+        (indices, outputs): (&[Vec<u64>], &[Vec<Vec<u64>>]),
+    ) -> Result<Outcome, CliError> {
         let batch = self.demand.batch();
-        let (prep, online) = (
-            lanes.per_item(&prep, batch)?,
-            lanes.per_item(&online, batch)?,
-        );
-        let results = indices.iter().zip(&outputs).collect();
+        let (prep, online) = (lanes.per_item(prep, batch)?, lanes.per_item(online, batch)?);
+        let results = indices.iter().zip(outputs).collect();
         let (wrong, _) = lanes.phase(Phase::Online, results, |end, (index, outputs)| {
             Ok((end.lane, self.wrong(end, index, outputs)?))
         })?;
@@ -81,6 +94,18 @@ impl Job {
             online,
             wrong,
         })
+    }
+
+    pub(super) fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    pub(super) fn demand(&self) -> &Demand {
+        &self.demand
+    }
+
+    pub(super) fn tables(&self) -> &[Table] {
+        &self.tables
     }
 
     /// How many of a lane's lookups differ from a table.
@@ -149,10 +174,23 @@ fn demand(args: &BenchLutArgs) -> Result<Demand, CliError> {
     )
 }
 
+/// Only one-hot correlations are stored: of these, the ones with the fewest bits unless named.
+fn protocol_asked(args: &BenchLutArgs, demand: &Demand) -> ProtocolChoice {
+    let auto = args.protocol == ProtocolChoice::Auto;
+    if !(args.store && auto) {
+        return args.protocol;
+    }
+    ProtocolChoice::Named(match Maker::Auto.generator(demand.shape()) {
+        Generator::Rotation => Protocol::Rotation,
+        Generator::Tree => Protocol::Tree,
+        _ => Protocol::Doubling,
+    })
+}
+
 fn run_one(args: &BenchLutArgs) -> Result<(), CliError> {
     let demand = demand(args)?;
     let parameters = |protocol: &'static str, bench: &BenchArgs| {
-        vec![
+        let mut parameters: Parameters = vec![
             ("bench", "lut".into()),
             ("protocol", protocol.into()),
             ("entries", args.entries.into()),
@@ -160,12 +198,23 @@ fn run_one(args: &BenchLutArgs) -> Result<(), CliError> {
             ("index", demand.shape().index.to_string().into()),
             ("batch", args.batch.into()),
             ("engine", bench.ot_name().into()),
-        ]
+        ];
+        if args.store {
+            parameters.push(("store", true.into()));
+        }
+        parameters
     };
     let sizes = split(demand.batch(), &args.bench)?;
     let asked = parameters(args.protocol.name(), &args.bench);
     let mut wires = Wires::connect(&args.bench, Some(&args.remote), &asked)?;
-    let choose = || choice::lookup(&args.bench, args.protocol, args.objective, &demand);
+    let choose = || {
+        choice::lookup(
+            &args.bench,
+            protocol_asked(args, &demand),
+            args.objective,
+            &demand,
+        )
+    };
     let chosen = match (args.protocol, args.bench.engine()) {
         // Nothing to agree on.
         (ProtocolChoice::Named(_), Some(_)) => choose()?,
@@ -182,13 +231,19 @@ fn run_one(args: &BenchLutArgs) -> Result<(), CliError> {
     let bench = args.bench.with_engine(chosen.engine);
     let job = Job::new(protocol, demand.clone())?;
     let mut lanes = wires.set_up(bench.ot_config())?;
-    let done = job.run(&mut lanes, &sizes)?;
+    let (done, store) = if args.store {
+        let (done, rates) = job.run_stored(&mut lanes, &sizes)?;
+        (done, Some(rates))
+    } else {
+        (job.run(&mut lanes, &sizes)?, None)
+    };
 
     let mut parameters = parameters(protocol.name(), &bench);
-    if args.protocol == ProtocolChoice::Auto {
+    if args.protocol == ProtocolChoice::Auto && !args.store {
         parameters.push(("chosen", args.objective.name().into()));
     }
     let mut case = Case::new(parameters, &lanes, &bench, done.prep, done.online);
+    case.store = store;
     case.connected(&bench, Some(&args.remote));
     case.check_lanes(&sizes, &done.wrong);
     case.finish(bench.json)

@@ -9,12 +9,14 @@ pub mod lut;
 mod notes;
 pub mod ot;
 pub mod paper;
+mod stored;
 
 use clap::ValueEnum;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use self::lanes::Lanes;
+use self::stored::Rates;
 use crate::args::{BenchArgs, OtEngine, RemoteArgs};
 use crate::error::CliError;
 use crate::report::{PerItem, Setup, bytes, forget_peak, peak_mib, print};
@@ -55,6 +57,9 @@ struct Case {
     /// From nothing to the first 10 000 OTs, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     cold_ms: Option<f64>,
+    /// How fast lookups went to a store and came back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<Rates>,
     checked: u64,
     wrong: u64,
     threads: u32,
@@ -78,6 +83,7 @@ impl Case {
             total,
             setup: lanes.setup,
             cold_ms: None,
+            store: None,
             checked: 0,
             wrong: 0,
             threads: bench.threads,
@@ -119,7 +125,7 @@ impl Case {
         if json {
             print(&serde_json::to_string(&self)?)?;
         } else {
-            print(&self.table())?;
+            print(&(self.table() + &self.store_line()))?;
         }
         if self.wrong > 0 {
             return Err(CliError::Wrong {
@@ -165,6 +171,17 @@ impl Case {
             ),
         ]
         .join("\n")
+    }
+
+    fn store_line(&self) -> String {
+        self.store.as_ref().map_or_else(String::new, |store| {
+            format!(
+                "\n  store: {:.2} million/s written, {:.2} million/s read, {:.0} bytes each",
+                store.written_per_s / 1e6,
+                store.read_per_s / 1e6,
+                store.bytes_each,
+            )
+        })
     }
 }
 

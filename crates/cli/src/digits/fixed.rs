@@ -67,7 +67,8 @@ pub struct FixedModel {
     pub w2: Vec<i64>,
     /// 24 fractional bits.
     pub b2: Vec<i64>,
-    gelu: GeluPlan,
+    /// The tables of the activation.
+    pub gelu: GeluPlan,
 }
 
 /// The tables of GELU, which are public.

@@ -19,17 +19,22 @@
 use std::time::Instant;
 
 use volvelle_arith::{MatVecClear, MatVecShared, Matrix, MatrixShape, Ring, Variant};
+use volvelle_lut::Protocol;
+use volvelle_lut::plan::{Machine, Planner};
 use volvelle_math::{Argmax, ArgmaxShape, Gelu, GeluPlan};
-use volvelle_net::{Channel, Label, Phase, Role};
-use volvelle_ot::{Ot, OtConfig, PhasedCost};
+use volvelle_net::{Channel, Label, Link, Phase, Role, Traffic};
+use volvelle_ot::{Ot, OtConfig, OtDemand, PhasedCost};
 use volvelle_prim::pack;
 
 use super::fixed::{FixedModel, RING_BITS, W1_BITS, W2_BITS, gelu_plan};
 use super::{CLASSES, HIDDEN, PIXELS};
+use crate::args::plan::ProtocolChoice;
+use crate::connections::Background;
 use crate::error::CliError;
 use crate::report::{Cost, SessionReport};
 
 const JOB: Label = Label::new("digits/job");
+const READY: Label = Label::new("digits/ready");
 const CLASS: Label = Label::new("digits/class");
 
 /// Bits of a pixel, 0..16.
@@ -47,42 +52,130 @@ enum Secret<'a> {
     Server { model: &'a FixedModel },
 }
 
+/// How a session is run.
+#[derive(Clone, Copy)]
+pub struct Settings {
+    /// Images at once. Both parties must say the same.
+    pub batch: usize,
+    /// How GELU's segments are looked up. Both parties must say the same.
+    pub protocol: ProtocolChoice,
+    /// What the client plans for.
+    pub link: Link,
+}
+
+/// What the client has settled before it connects.
+pub struct Plan {
+    batch: usize,
+    /// With its protocol.
+    gelu: GeluPlan,
+}
+
 /// The client's part: the classes of its images are in the report.
 ///
 /// # Errors
 /// If the connection or a protocol fails.
 pub fn query(
     ch: &mut Channel,
+    background: Option<Background>,
     images: &[[u8; PIXELS]],
-    batch: usize,
+    plan: Plan,
     progress: OnProgress<'_>,
 ) -> Result<SessionReport, CliError> {
+    let Plan { batch, gelu } = plan;
     let count = images.len() as u64;
     check_images(count)?;
-    ch.send(JOB, &count.to_le_bytes())?;
-    session(ch, Secret::Client { images }, images.len(), batch, progress)
+    let job = Job {
+        count,
+        protocol: gelu.protocol(),
+    };
+    ch.send(JOB, &job.to_bytes())?;
+    let layers = Layers::new(Secret::Client { images }, gelu)?;
+    session(ch, background, &layers, (images.len(), batch), progress)
 }
 
 /// The server's part.
 ///
 /// # Errors
-/// If the connection or a protocol fails, or the client asks for too much.
+/// If the connection or a protocol fails, or the client asks for too much or for what is not known here.
 pub fn serve(
     ch: &mut Channel,
+    background: Option<Background>,
     model: &FixedModel,
-    batch: usize,
+    settings: Settings,
 ) -> Result<SessionReport, CliError> {
-    let mut count = [0; 8];
-    ch.recv(JOB, &mut count)?;
-    let count = u64::from_le_bytes(count);
+    let mut job = [0; JOB_BYTES];
+    ch.recv(JOB, &mut job)?;
+    let Job { count, protocol } = Job::from_bytes(&job)?;
     check_images(count)?;
-    session(
-        ch,
-        Secret::Server { model },
-        count as usize,
-        batch,
-        &mut |_, _| Ok(()),
-    )
+    settings.admit(protocol)?;
+    let gelu = model.gelu.clone().with_protocol(protocol)?;
+    let layers = Layers::new(Secret::Server { model }, gelu)?;
+    let images = (count as usize, settings.batch);
+    session(ch, background, &layers, images, &mut |_, _| Ok(()))
+}
+
+impl Settings {
+    /// The client's plan for so many images. It is made with the timings of this machine that are there, if any: taking new ones
+    /// would keep both parties waiting.
+    ///
+    /// # Errors
+    /// If the protocol does not take such lookups.
+    pub fn plan(&self, images: usize) -> Result<Plan, CliError> {
+        let gelu = gelu_plan()?;
+        let protocol = match self.protocol {
+            ProtocolChoice::Named(protocol) => protocol,
+            ProtocolChoice::Auto | ProtocolChoice::Grotto => {
+                let demand = gelu.lookups(self.batch.min(images) * HIDDEN)?;
+                let planner = Planner::new(Machine::known(), self.link);
+                planner.plan(&demand)?.chosen().protocol
+            }
+        };
+        Ok(Plan {
+            batch: self.batch,
+            gelu: gelu.with_protocol(protocol)?,
+        })
+    }
+
+    /// The server takes the client's choice where it is left to the client.
+    fn admit(&self, chosen: Protocol) -> Result<(), CliError> {
+        match self.protocol {
+            ProtocolChoice::Named(named) if named != chosen => Err(CliError::Choice {
+                got: chosen.name().to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the client asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Job {
+    count: u64,
+    protocol: Protocol,
+}
+
+/// Bytes of a job: the count, and the protocol's name padded with spaces. An agreement constant.
+const JOB_BYTES: usize = 8 + 24;
+
+impl Job {
+    fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = self.count.to_le_bytes().to_vec();
+        bytes.extend(format!("{:<24}", self.protocol.name()).bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; JOB_BYTES]) -> Result<Self, CliError> {
+        let mut count = [0; 8];
+        count.copy_from_slice(&bytes[..8]);
+        let name = String::from_utf8_lossy(&bytes[8..]);
+        let protocol = name.trim_end().parse().map_err(|_| CliError::Choice {
+            got: name.trim_end().escape_debug().to_string(),
+        })?;
+        Ok(Self {
+            count: u64::from_le_bytes(count),
+            protocol,
+        })
+    }
 }
 
 fn check_images(count: u64) -> Result<(), CliError> {
@@ -97,50 +190,73 @@ fn check_images(count: u64) -> Result<(), CliError> {
 
 fn session(
     ch: &mut Channel,
-    secret: Secret<'_>,
-    images: usize,
-    batch: usize,
+    background: Option<Background>,
+    layers: &Layers<'_>,
+    (images, batch): (usize, usize),
     progress: OnProgress<'_>,
 ) -> Result<SessionReport, CliError> {
     let start = Instant::now();
     progress(0, "set-up")?;
-    let layers = Layers::new(secret)?;
-    let mut ot = Ot::setup(ch, OtConfig::for_demand(layers.demand(images, batch)?))?;
+    let demand = layers.demand(images, batch)?;
+    let busier = demand.client_sends.max(demand.server_sends);
+    let mut ot = Ot::setup(ch, OtConfig::for_demand(busier))?;
     let mut report = SessionReport {
         images: images as u64,
+        protocol: layers.gelu.protocol().name().to_owned(),
+        ahead: background.is_some(),
         ..SessionReport::default()
     };
+    let mut connected = Traffic::default();
+    if let Some(background) = background {
+        let [client_sends, server_sends] = background.wait()?;
+        connected = client_sends.meter().total() + server_sends.meter().total();
+        ot = ot.make_ahead_for(client_sends, server_sends, demand);
+    }
     report.setup = Cost::of(&ch.meter().phase(Phase::Setup));
+    report.setup.add_background(connected);
     for first in (0..images).step_by(batch) {
         let count = batch.min(images - first);
         progress(first, "preprocessing")?;
         let before = ch.meter().clone();
         ch.set_phase(Phase::Preprocessing);
-        let prepared = Prepared::new(ch, &mut ot, &layers, count)?;
+        let prepared = Prepared::new(ch, &mut ot, layers, count)?;
+        if report.ahead {
+            wait_for_peer(ch)?;
+        }
         progress(first, "online")?;
         ch.set_phase(Phase::Online);
-        report.classes.extend(prepared.run(ch, secret, first)?);
+        report.classes.extend(prepared.run(ch, layers, first)?);
         let after = ch.meter();
         let spent = |phase| Cost::of(&(after.phase(phase) - before.phase(phase)));
         report.prep.add_batch(spent(Phase::Preprocessing));
         report.online.add_batch(spent(Phase::Online));
         report.batches += 1;
     }
+    // OTs of several batches may have been made at once, so this is known for all together.
+    report.prep.add_background(ot.background() - connected);
     progress(images, "done")?;
     report.wall_s = start.elapsed().as_secs_f64();
     Ok(report)
 }
 
-/// The layers' public shapes, and at the server their matrices.
-struct Layers {
+/// Parties that do not make OTs together may come to the end of preprocessing at different times. They begin the online phase
+/// together, so that its time is its own.
+fn wait_for_peer(ch: &mut Channel) -> Result<(), CliError> {
+    ch.send(READY, &[])?;
+    Ok(ch.recv(READY, &mut [])?)
+}
+
+/// The layers' public shapes, at the server their matrices, and what else this party alone knows.
+struct Layers<'a> {
+    secret: Secret<'a>,
     first: (MatrixShape, Option<Matrix>),
     gelu: GeluPlan,
     second: (MatrixShape, Option<Matrix>),
     argmax: ArgmaxShape,
 }
 
-impl Layers {
-    fn new(secret: Secret<'_>) -> Result<Self, CliError> {
+impl<'a> Layers<'a> {
+    fn new(secret: Secret<'a>, gelu: GeluPlan) -> Result<Self, CliError> {
         let ring = Ring::new(RING_BITS)?;
         let first = MatrixShape {
             rows: HIDDEN,
@@ -167,8 +283,9 @@ impl Layers {
             variant: Variant::Cheetah,
         };
         Ok(Self {
+            secret,
             first: (first, w1),
-            gelu: gelu_plan()?,
+            gelu,
             second: (second, w2),
             argmax,
         })
@@ -192,10 +309,15 @@ impl Layers {
             .then(open))
     }
 
-    /// OTs that the direction in more demand uses in a session, about.
-    fn demand(&self, images: usize, batch: usize) -> Result<u64, CliError> {
-        let cost = self.cost(batch.min(images))?.total();
-        Ok(cost.cots_client.max(cost.cots_server) * images.div_ceil(batch) as u64)
+    /// OTs that a session uses.
+    fn demand(&self, images: usize, batch: usize) -> Result<OtDemand, CliError> {
+        let of = |count: usize, times: usize| match (count, times) {
+            (0, _) | (_, 0) => Ok(OtDemand::default()),
+            _ => self
+                .cost(count)
+                .map(|cost| OtDemand::of(&cost.total()).times(times as u64)),
+        };
+        Ok(of(batch, images / batch)? + of(images % batch, 1)?)
     }
 }
 
@@ -213,7 +335,12 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn new(ch: &mut Channel, ot: &mut Ot, layers: &Layers, count: usize) -> Result<Self, CliError> {
+    fn new(
+        ch: &mut Channel,
+        ot: &mut Ot,
+        layers: &Layers<'_>,
+        count: usize,
+    ) -> Result<Self, CliError> {
         let ((first, w1), (second, w2)) = (&layers.first, &layers.second);
         let (gelu, argmax) = (&layers.gelu, &layers.argmax);
         Ok(Self {
@@ -235,9 +362,10 @@ impl Prepared {
     fn run(
         self,
         ch: &mut Channel,
-        secret: Secret<'_>,
+        layers: &Layers<'_>,
         first_image: usize,
     ) -> Result<Vec<u8>, CliError> {
+        let secret = layers.secret;
         let Self {
             ring,
             class_ring,
@@ -304,128 +432,4 @@ fn open_to_client(ch: &mut Channel, ring: Ring, shares: &[u64]) -> Result<Vec<u8
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use volvelle_net::testing::{Transcript, run_pair_recorded, scripted};
-
-    use super::*;
-    use crate::digits::weights::Weights;
-
-    const BATCH: usize = 3;
-
-    fn model() -> FixedModel {
-        let some = |n: usize, step: usize| {
-            (0..n)
-                .map(|i| ((i * step) % 41) as f32 / 50.0 - 0.4)
-                .collect()
-        };
-        let weights = Weights {
-            w1: some(HIDDEN * PIXELS, 7),
-            b1: some(HIDDEN, 5),
-            w2: some(CLASSES * HIDDEN, 11),
-            b2: some(CLASSES, 3),
-        };
-        FixedModel::new(&weights).unwrap()
-    }
-
-    fn images(count: usize) -> Vec<[u8; PIXELS]> {
-        (0..count)
-            .map(|k| std::array::from_fn(|i| ((i * (k + 3) + k * k) % 17) as u8))
-            .collect()
-    }
-
-    fn session(count: usize) -> (SessionReport, SessionReport, Vec<(String, u64)>, Transcript) {
-        let (model, images) = (model(), images(count));
-        let extended = |ch: &Channel| {
-            ch.meter()
-                .spans()
-                .map(|(name, traffic)| (name, traffic.bits()))
-                .collect::<Vec<_>>()
-        };
-        let ((client, spans), server, transcript) = run_pair_recorded(
-            |ch| {
-                (
-                    query(ch, &images, BATCH, &mut |_, _| Ok(())).unwrap(),
-                    extended(ch),
-                )
-            },
-            |ch| serve(ch, &model, BATCH).unwrap(),
-        );
-        (client, server, spans, transcript)
-    }
-
-    #[test]
-    fn answers_and_costs_are_exact() {
-        let (client, server, spans, _) = session(7);
-        let wanted: Vec<u8> = images(7)
-            .iter()
-            .map(|image| model().classify(image))
-            .collect();
-        assert!(
-            wanted.iter().any(|class| *class != wanted[0]),
-            "a dull test"
-        );
-        assert_eq!(client.classes, wanted);
-        assert!(server.classes.is_empty());
-        assert_eq!((client.batches, server.batches), (3, 3));
-        let layers = Layers::new(Secret::Client { images: &[] }).unwrap();
-        let costs: Vec<PhasedCost> = [3, 3, 1].iter().map(|n| layers.cost(*n).unwrap()).collect();
-        let bits = |part: fn(&PhasedCost) -> u64| costs.iter().map(part).sum::<u64>() as f64;
-        let making: u64 = spans
-            .iter()
-            .filter(|(name, _)| name.ends_with("ot/extend") && !name.starts_with("ot/setup"))
-            .map(|(_, bits)| bits)
-            .sum();
-        for report in [&client, &server] {
-            assert_eq!(
-                report.prep.bits - making as f64,
-                bits(|cost| cost.prep.bits())
-            );
-            assert_eq!(report.online.bits, bits(|cost| cost.online.bits()));
-        }
-    }
-
-    #[test]
-    fn too_many_images_are_refused() {
-        for count in [0, MAX_IMAGES + 1, u64::MAX] {
-            let mut frame = 8u32.to_le_bytes().to_vec();
-            frame.extend(JOB.hash().to_le_bytes());
-            frame.extend(1u32.to_le_bytes());
-            frame.extend(count.to_le_bytes());
-            let refused = serve(&mut scripted(Role::Server, frame), &model(), BATCH).unwrap_err();
-            assert!(
-                matches!(refused, CliError::TooMany { got, .. } if got == count),
-                "{refused}"
-            );
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(24))]
-
-        /// What the peer sent in another session, cut off somewhere, with some bytes altered.
-        #[test]
-        fn no_bytes_make_a_party_panic(
-            cut in 0.0..1.0f64,
-            altered in proptest::collection::vec((0.0..1.0f64, any::<u8>()), 0..4),
-        ) {
-            thread_local!(static SENT: Transcript = session(2).3);
-            let (to_server, to_client) = SENT.with(|t| (t.client_sent.clone(), t.server_sent.clone()));
-            for (role, mut bytes) in [(Role::Client, to_client), (Role::Server, to_server)] {
-                bytes.truncate((bytes.len() as f64 * cut) as usize);
-                for (at, with) in &altered {
-                    let at = (bytes.len() as f64 * at) as usize;
-                    if let Some(byte) = bytes.get_mut(at) {
-                        *byte ^= with;
-                    }
-                }
-                let ch = &mut scripted(role, bytes);
-                let result = match role {
-                    Role::Client => query(ch, &images(2), BATCH, &mut |_, _| Ok(())),
-                    Role::Server => serve(ch, &model(), BATCH),
-                };
-                prop_assert!(result.is_err());
-            }
-        }
-    }
-}
+mod tests;

@@ -55,12 +55,23 @@ impl Machine {
     /// # Errors
     /// If the self-timing fails.
     pub fn this() -> Result<Self, LutError> {
-        let stamp = cache::stamp();
-        let kept = cache::load().filter(|machine| machine.stamp == stamp);
-        match kept.filter(|machine| machine.times_all_that(&Self::reference())) {
+        match Self::kept() {
             Some(machine) => Ok(machine),
             None => Self::calibrate_and_keep(),
         }
+    }
+
+    /// The timings kept for this machine, or else [`Self::reference`]: at once, nothing is timed.
+    #[must_use]
+    pub fn known() -> Self {
+        Self::kept().unwrap_or_else(Self::reference)
+    }
+
+    /// Timings of this machine by this program that are complete.
+    fn kept() -> Option<Self> {
+        let stamp = cache::stamp();
+        let kept = cache::load().filter(|machine| machine.stamp == stamp);
+        kept.filter(|machine| machine.times_all_that(&Self::reference()))
     }
 
     /// Whether every protocol and kind of output that `other` has timings of has some here: a build between two

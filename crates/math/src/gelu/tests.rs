@@ -103,6 +103,20 @@ fn formats_batches_and_ends() {
 }
 
 #[test]
+fn every_protocol_that_takes_the_lookups() {
+    let plan = plan(37, 12);
+    let x: Vec<i64> = (-20_000..20_000).step_by(1000).collect();
+    let demand = plan.lookups(x.len()).unwrap();
+    for (seed, protocol) in Protocol::ALL.into_iter().enumerate() {
+        let with = plan.clone().with_protocol(protocol);
+        assert_eq!(with.is_ok(), protocol.takes(&demand).is_ok(), "{protocol}");
+        if let Ok(plan) = with {
+            check(&plan, &x, seed);
+        }
+    }
+}
+
+#[test]
 fn cost_for_37_bits() {
     let cost = Gelu::cost(&plan(37, 12), 80_000).unwrap();
     let compact = Gelu::cost(&plan(37, 12).with_variant(Variant::Compact), 80_000).unwrap();
