@@ -14,20 +14,24 @@ use crate::Block;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// The usual size of a huge page. Memory of less than half of it would only waste one.
+/// The usual size of a huge page.
 const HUGE: usize = 2 << 20;
+/// Memory of less would waste too much of one. A fault costs about the same for a page of either size, so 64 of
+/// the small ones are already far dearer.
+const WORTH_HUGE: usize = HUGE / 8;
 
 mod sealed {
     use super::{Block, Zeroize};
 
     /// Every bit pattern is a value, and none needs dropping.
     pub trait Plain: Copy + Send + Sync + Zeroize {}
+    impl Plain for u32 {}
     impl Plain for u64 {}
     impl Plain for Block {}
 }
 use sealed::Plain;
 
-/// A fixed number of blocks or 64-bit words, the first at the start of a cache line (so that four blocks
+/// A fixed number of blocks or words, the first at the start of a cache line (so that four blocks
 /// from a multiple of four on are one line). Zeroised when dropped.
 pub struct Lines<T: Plain = Block> {
     start: NonNull<T>,
@@ -65,7 +69,7 @@ impl<T: Plain> Lines<T> {
     fn layout(len: usize) -> Layout {
         let bytes = len.checked_mul(size_of::<T>());
         let layout = bytes.and_then(|bytes| {
-            let unit = if bytes < HUGE / 2 { LINE } else { HUGE };
+            let unit = if bytes < WORTH_HUGE { LINE } else { HUGE };
             let size = bytes.max(1).checked_next_multiple_of(unit)?;
             Layout::from_size_align(size, unit).ok()
         });

@@ -53,6 +53,9 @@ struct Case {
     /// From nothing to the first 10 000 OTs, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     cold_ms: Option<f64>,
+    /// The same µs as in `total`, of a first batch, which touches memory for the first time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_us: Option<f64>,
     checked: u64,
     wrong: u64,
     threads: u32,
@@ -76,6 +79,7 @@ impl Case {
             total,
             setup: lanes.setup,
             cold_ms: None,
+            first_us: None,
             checked: 0,
             wrong: 0,
             threads: bench.threads,
