@@ -107,3 +107,74 @@ impl Ot {
         room
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use volvelle_net::testing::run_pair;
+
+    use super::*;
+    use crate::testing::ideal_pair;
+
+    /// All pieces of a call, sender's pads and then receiver's, and the choices.
+    fn in_pieces(width: usize, count: usize) -> ([Vec<Block>; 3], Vec<u8>) {
+        let (mut a, mut b) = ideal_pair(5);
+        let (sent, received) = run_pair(
+            |ch| {
+                let (mut zeros, mut ones) = (Vec::new(), Vec::new());
+                let see = |ots: Range<usize>, zero: &[Block], one: &[Block]| {
+                    assert_eq!(
+                        (ots.start, ots.len()),
+                        (zeros.len() / width, zero.len() / width)
+                    );
+                    assert!(ots.end == count || ots.len().is_multiple_of(64));
+                    zeros.extend_from_slice(zero);
+                    ones.extend_from_slice(one);
+                };
+                a.send_random_pieces(ch, width, count, see).unwrap();
+                (zeros, ones)
+            },
+            |ch| {
+                let (mut bits, mut pads) = (Vec::new(), Vec::new());
+                let see = |ots: Range<usize>, choices: &[u64], pad: &[Block]| {
+                    assert_eq!(ots.start, bits.len());
+                    assert_eq!(choices.len(), ots.len().div_ceil(64));
+                    bits.extend((0..ots.len()).map(|i| (choices[i / 64] >> (i % 64) & 1) as u8));
+                    pads.extend_from_slice(pad);
+                };
+                b.recv_random_pieces(ch, width, count, see).unwrap();
+                (bits, pads)
+            },
+        );
+        ([sent.0, sent.1, received.1], received.0)
+    }
+
+    #[test]
+    fn pieces_are_those_of_one_call() {
+        for (width, count) in [(1, 1), (1, 512), (1, 1300), (2, 300), (9, 150), (1, 0)] {
+            let (mut a, mut b) = ideal_pair(5);
+            let mut pads = [(); 3].map(|()| vec![Block::ZERO; count * width]);
+            let mut choices = vec![0; count];
+            let [zeros, ones, chosen] = &mut pads;
+            let (sent, received) = run_pair(
+                |ch| a.send_random(ch, width, zeros, ones),
+                |ch| b.recv_random(ch, width, &mut choices, chosen),
+            );
+            assert!(sent.is_ok() && received.is_ok());
+            assert!(
+                in_pieces(width, count) == (pads, choices),
+                "{width} {count}"
+            );
+        }
+    }
+
+    #[test]
+    fn pads_of_no_blocks_are_refused() {
+        let (mut a, mut b) = ideal_pair(5);
+        let (sent, received) = run_pair(
+            |ch| a.send_random_pieces(ch, 0, 3, |_, _, _| {}),
+            |ch| b.recv_random_pieces(ch, 0, 3, |_, _, _| {}),
+        );
+        assert!(matches!(sent, Err(OtError::Shape { .. })));
+        assert!(matches!(received, Err(OtError::Shape { .. })));
+    }
+}

@@ -193,6 +193,7 @@ fn measure(
         online,
         setup,
         cold_ms: None,
+        first_us: None,
         checked: 0,
         wrong: 0,
         threads: args.bench.threads,

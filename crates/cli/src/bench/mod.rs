@@ -2,6 +2,7 @@
 
 mod choice;
 pub mod compare;
+mod cores;
 pub mod dealer;
 mod gate;
 mod lanes;
