@@ -309,7 +309,7 @@ mod tests {
             for i in 0..count {
                 let expected = shorts[i].wrapping_add((bit(i) as u32) << at);
                 prop_assert_eq!([set[i], set_portable[i]], [expected; 2]);
-                let sum = field_of(longs[i], field) + bit(i) & mask(bits);
+                let sum = (field_of(longs[i], field) + bit(i)) & mask(bits);
                 let expected = longs[i] & !field.mask() | sum << start;
                 prop_assert_eq!([added[i], added_portable[i]], [expected; 2]);
             }
