@@ -31,7 +31,7 @@ use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot, PhasedCost};
 use volvelle_prim::dot::{GROUP, dot};
 use volvelle_prim::dpf::hash_nodes;
-use volvelle_prim::{Block, mask, pack};
+use volvelle_prim::{Block, Lines, mask, pack};
 use zeroize::Zeroizing;
 
 use crate::doubling::position::{Layout, Position};
@@ -61,7 +61,7 @@ pub struct OneRound {
     index: Index,
     words: Vec<u32>,
     trees: Trees,
-    positions: Zeroizing<Vec<u32>>,
+    positions: Lines<u32>,
     /// For each table, the corrections of its words, which both parties know.
     corrections: Vec<Zeroizing<Vec<u64>>>,
 }

@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use volvelle_prim::fold::row_words;
-use volvelle_prim::{Lines, mask, pack};
+use volvelle_prim::{Lines, lanes, mask, pack};
 use zeroize::Zeroizing;
 
 use crate::Index;
@@ -23,7 +23,7 @@ pub(crate) struct OneHots {
     index: Index,
     rows: Rows,
     /// Shares of the positions, reduced mod `n`.
-    positions: Zeroizing<Vec<u32>>,
+    positions: Lines<u32>,
 }
 
 /// How rows are kept.
@@ -36,32 +36,17 @@ enum Rows {
 
 impl OneHots {
     /// From its parts; there may be more rows than positions, which are reduced here.
-    pub fn new(
-        log_entries: u32,
-        index: Index,
-        rows: Lines<u64>,
-        positions: Zeroizing<Vec<u32>>,
-    ) -> Self {
+    pub fn new(log_entries: u32, index: Index, rows: Lines<u64>, positions: Lines<u32>) -> Self {
         debug_assert!(rows.len() >= positions.len() * row_words(log_entries));
         Self::from_rows(log_entries, index, Rows::Plain(rows), positions)
     }
 
     /// The same with rows of trees.
-    pub fn compact(
-        log_entries: u32,
-        index: Index,
-        rows: TreeRows,
-        positions: Zeroizing<Vec<u32>>,
-    ) -> Self {
+    pub fn compact(log_entries: u32, index: Index, rows: TreeRows, positions: Lines<u32>) -> Self {
         Self::from_rows(log_entries, index, Rows::Compact(Box::new(rows)), positions)
     }
 
-    fn from_rows(
-        log_entries: u32,
-        index: Index,
-        rows: Rows,
-        mut positions: Zeroizing<Vec<u32>>,
-    ) -> Self {
+    fn from_rows(log_entries: u32, index: Index, rows: Rows, mut positions: Lines<u32>) -> Self {
         positions
             .iter_mut()
             .for_each(|p| *p &= mask(log_entries) as u32);
@@ -114,11 +99,9 @@ impl OneHots {
     /// The number of ones of each row, modulo 4.
     pub fn weights(&self) -> Zeroizing<Vec<u8>> {
         match &self.rows {
-            Rows::Plain(_) => {
+            Rows::Plain(rows) => {
                 let mut weights = Zeroizing::new(vec![0; self.len()]);
-                self.for_rows(0..self.len(), |i, row| {
-                    weights[i] = (row.iter().map(|w| w.count_ones()).sum::<u32>() & 3) as u8;
-                });
+                lanes::weights(row_words(self.log_entries), rows, &mut weights);
                 weights
             }
             Rows::Compact(rows) => rows.weights().clone(),
@@ -139,7 +122,7 @@ impl OneHots {
             log_entries,
             index,
             rows: Rows::Plain(Lines::zeros(count * row_words(log_entries))),
-            positions: Zeroizing::new(vec![0; count]),
+            positions: Lines::zeros(count),
         }
     }
 
@@ -181,14 +164,11 @@ impl OneHots {
         let (packed, positions) = bytes.split_at(saved_rows(log_entries, count));
         let mut rows = Lines::zeros(count * row_words(log_entries));
         pack::unpack_into(packed, saved_bits(log_entries), &mut rows);
-        let positions = positions.as_chunks().0.iter();
-        let positions = positions.map(|b| u32::from_le_bytes(*b));
-        Self::new(
-            log_entries,
-            index,
-            rows,
-            Zeroizing::new(positions.collect()),
-        )
+        let mut shares = Lines::zeros(count);
+        for (share, bytes) in shares.iter_mut().zip(positions.as_chunks().0) {
+            *share = u32::from_le_bytes(*bytes);
+        }
+        Self::new(log_entries, index, rows, shares)
     }
 }
 

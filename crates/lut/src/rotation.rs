@@ -67,7 +67,7 @@ pub(crate) fn prepare(
         log_entries,
         index,
         rows: Lines::zeros(batch * words),
-        positions: Zeroizing::new(vec![0; batch]),
+        positions: Lines::zeros(batch),
         diagonals: Zeroizing::new(vec![0; CHUNK.min(batch) * words]),
     };
     for lookups in ranges(batch, CHUNK) {
@@ -88,7 +88,7 @@ struct Rotation {
     log_entries: u32,
     index: Index,
     rows: Lines<u64>,
-    positions: Zeroizing<Vec<u32>>,
+    positions: Lines<u32>,
     /// The sums `a` of the lookups of a chunk.
     diagonals: Zeroizing<Vec<u64>>,
 }

@@ -32,11 +32,13 @@ use std::ops::Range;
 
 use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot};
-use volvelle_prim::{Block, Lines, mask, pack};
-use zeroize::{Zeroize, Zeroizing};
+use volvelle_prim::fields::{self, Field, InPads};
+use volvelle_prim::{Block, Lines, lanes, mask, pack};
+use zeroize::Zeroizing;
 
 use crate::LutError;
-use crate::exchange::{ONLINE_CHUNK, Plan, Steps, exchange, ranges};
+use crate::doubling::within;
+use crate::exchange::{ONLINE_CHUNK, Plan, Steps, exchange, ranges, read_words};
 
 const LABEL: Label = Label::new("lut/sign-choice");
 
@@ -94,9 +96,15 @@ pub(crate) struct Signs {
     pads: Lines<u64>,
 }
 
-/// The word of a table in a pad.
-fn pad_word(pad: &[Block], table: usize) -> u64 {
-    (pad[table / 2].0 >> (64 * (table % 2))) as u64
+/// All of a word.
+const WHOLE: Field = Field { start: 0, bits: 64 };
+
+/// The word of a table in pads.
+fn pad_word(blocks: usize, table: usize) -> InPads {
+    InPads {
+        blocks,
+        start: 64 * table,
+    }
 }
 
 impl Signs {
@@ -126,42 +134,34 @@ impl Signs {
     /// Draws the random OTs of one direction.
     pub fn draw(&mut self, ch: &mut Channel, ot: &mut Ot, sender: Role) -> Result<(), LutError> {
         let width = self.words.len().div_ceil(2);
-        let blocks = ONLINE_CHUNK.min(self.batch) * width;
-        let mut zero = Zeroizing::new(vec![Block::ZERO; blocks]);
-        let mut one = zero.clone();
-        for lookups in ranges(self.batch, ONLINE_CHUNK) {
-            let zero = &mut zero[..lookups.len() * width];
-            let one = &mut one[..lookups.len() * width];
+        for chunk in ranges(self.batch, ONLINE_CHUNK) {
             if self.role == sender {
-                ot.send_random(ch, width, zero, one)?;
-                self.keep_sent(lookups, zero, one, width);
+                ot.send_random_pieces(ch, width, chunk.len(), |piece, zeros, ones| {
+                    self.keep_sent(within(&chunk, &piece), zeros, ones, width);
+                })?;
             } else {
-                ot.recv_random(ch, width, &mut self.beta[lookups.clone()], zero)?;
-                self.keep_received(lookups, zero, width);
+                ot.recv_random_pieces(ch, width, chunk.len(), |piece, choices, pads| {
+                    let lookups = within(&chunk, &piece);
+                    lanes::unpack_bits(choices, &mut self.beta[lookups.clone()]);
+                    self.keep_received(lookups, pads, width);
+                })?;
             }
         }
         Ok(())
     }
 
-    fn keep_sent(&mut self, lookups: Range<usize>, zero: &[Block], one: &[Block], width: usize) {
+    fn keep_sent(&mut self, lookups: Range<usize>, zeros: &[Block], ones: &[Block], width: usize) {
         for t in 0..self.words.len() {
             let (masks, folds) = self.pads_mut(t, &lookups);
-            let out = masks.iter_mut().zip(folds);
-            let pads = zero.chunks_exact(width).zip(one.chunks_exact(width));
-            for ((mask, fold), (zero, one)) in out.zip(pads) {
-                let (zero, one) = (pad_word(zero, t), pad_word(one, t));
-                *mask = zero.wrapping_sub(one);
-                *fold = fold.wrapping_add(zero << 1);
-            }
+            fields::add_differences(zeros, ones, pad_word(width, t), WHOLE, masks);
+            fields::add_long_pads(zeros, pad_word(width, t), 1, folds);
         }
     }
 
     fn keep_received(&mut self, lookups: Range<usize>, pads: &[Block], width: usize) {
         for t in 0..self.words.len() {
             let (_, folds) = self.pads_mut(t, &lookups);
-            for (fold, pad) in folds.iter_mut().zip(pads.chunks_exact(width)) {
-                *fold = fold.wrapping_sub(pad_word(pad, t) << 1);
-            }
+            fields::sub_long_pads(pads, pad_word(width, t), 1, folds);
         }
     }
 
@@ -171,10 +171,10 @@ impl Signs {
         let mut fixing = Fixing {
             signs: self,
             ones,
-            bits: Vec::new(),
+            bits: Zeroizing::default(),
+            betas: Zeroizing::default(),
         };
         exchange(ch, &plan, &mut fixing)?;
-        fixing.bits.zeroize();
         Ok(fixing.signs)
     }
 
@@ -303,7 +303,9 @@ fn saved_columns(words: &[u32]) -> impl Iterator<Item = u32> {
 struct Fixing<'a> {
     signs: Signs,
     ones: &'a [u8],
-    bits: Vec<u64>,
+    /// Of a frame's lookups, 64 a word: first choices or what the peer sent, and `β`.
+    bits: Zeroizing<Vec<u64>>,
+    betas: Zeroizing<Vec<u64>>,
 }
 
 /// A party's share of `β`: bit 1 of `|e_C|`, bit 1 of `−|e_S|`.
@@ -325,29 +327,27 @@ impl Steps for Fixing<'_> {
     }
 
     fn make(&mut self, _: usize, lookups: Range<usize>, frame: &mut Vec<u8>) {
-        let (role, bits) = (self.signs.role, &mut self.bits);
-        bits.clear();
-        let choices = self.signs.beta[lookups.clone()].iter_mut();
-        for (choice, &ones) in choices.zip(&self.ones[lookups]) {
-            let beta = share(role, ones);
-            bits.push(u64::from(*choice ^ beta));
-            *choice = beta;
+        let role = self.signs.role;
+        let choices = &mut self.signs.beta[lookups.clone()];
+        self.bits.resize(lanes::words(choices.len(), 1), 0);
+        lanes::pack_bits(choices, &mut self.bits);
+        for (choice, &ones) in choices.iter_mut().zip(&self.ones[lookups.clone()]) {
+            *choice = share(role, ones);
         }
-        pack::pack_append(bits, 1, frame);
+        self.betas.resize(self.bits.len(), 0);
+        lanes::pack_bits(choices, &mut self.betas);
+        let start = frame.len();
+        frame.resize(start + lookups.len().div_ceil(8), 0);
+        lanes::xor_to_bytes(&self.bits, &self.betas, &mut frame[start..]);
     }
 
     /// The pads change places where the peer's choice was the other one: `s_0` becomes `s_1`, that
     /// is `s_0 − (s_0 − s_1)`.
     fn take(&mut self, _: usize, lookups: Range<usize>, frame: &[u8]) {
-        self.bits.resize(lookups.len(), 0);
-        pack::unpack_into(frame, 1, &mut self.bits);
+        read_words(frame, &mut self.bits);
         for t in 0..self.signs.words.len() {
             let (masks, folds) = self.signs.pads_mut(t, &lookups);
-            for ((mask, fold), &swap) in masks.iter_mut().zip(folds).zip(&self.bits) {
-                let swap = swap.wrapping_neg();
-                *fold = fold.wrapping_sub((*mask << 1) & swap);
-                *mask = (*mask ^ swap).wrapping_sub(swap);
-            }
+            fields::swap_pads(&self.bits, masks, folds);
         }
     }
 }

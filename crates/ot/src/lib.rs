@@ -11,6 +11,7 @@
 //! | [`ferret`] | silent correlated OT from primal LPN, streamed tree by tree |
 //! | `background` | OTs made ahead of demand, on threads and channels of their own |
 //! | [`dual`] | silent correlated OT from dual LPN: less communication still, more memory |
+//! | `pieces` | random OTs a few at a time, while they are in the cache |
 //! | `punctured` | the punctured PRF of [`Ot`] |
 //! | `products` | shared random bits times a shared Δ, for distributed point functions |
 //! | `trees` | the half-tree messages that Ferret and the punctured PRF share, and their check |
@@ -33,6 +34,7 @@ pub mod dual;
 mod engine;
 mod error;
 pub mod ferret;
+mod pieces;
 mod plan;
 mod products;
 mod punctured;

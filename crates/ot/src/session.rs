@@ -159,7 +159,7 @@ pub struct Ot {
     pub(crate) received: u64,
     /// In malicious security: randomness of punctured PRFs and of their checks.
     pub(crate) checks: Option<Prg>,
-    /// Room for punctured PRFs.
+    /// Room for punctured PRFs and for pieces of random OTs.
     pub(crate) scratch: Zeroizing<Vec<Block>>,
     /// A call is under way, or one has failed.
     broken: bool,

@@ -92,6 +92,14 @@ impl Block {
         unsafe { std::slice::from_raw_parts_mut(blocks.as_mut_ptr().cast(), size_of_val(blocks)) }
     }
 
+    /// The memory of `blocks` as 64-bit words, low half first (no copy).
+    #[inline]
+    #[must_use]
+    pub fn as_words(blocks: &[Self]) -> &[u64] {
+        // SAFETY: Block is a transparent u128, two words without padding and with at least their alignment.
+        unsafe { std::slice::from_raw_parts(blocks.as_ptr().cast(), 2 * blocks.len()) }
+    }
+
     /// The memory of `blocks` as 64-bit words to write into, low half first (no copy).
     #[inline]
     #[must_use]

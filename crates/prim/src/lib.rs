@@ -21,6 +21,7 @@
 //! | [`select`] | sums of the table entries that a bit vector selects |
 //! | [`moved`] | the same of bytes at public offsets, a batch a call |
 //! | [`lanes`] | batches of short bit vectors, and the steps that double one-hot vectors |
+//! | [`fields`] | bits and bit fields of a batch of words, a column at a time |
 //! | [`dot`] | products of words with table entries, summed |
 //! | [`fold`] | sums of rotated (or XOR-permuted) rows, for secret-shared rotation |
 //! | [`sums`] | sums of matrices of ring elements with moved rows, for rotating and permuting vectors |
@@ -36,6 +37,7 @@ mod block;
 pub mod convolute;
 pub mod dot;
 pub mod dpf;
+pub mod fields;
 pub mod fold;
 pub mod gf128;
 pub mod ggm;

@@ -194,6 +194,7 @@ fn measure(
         setup,
         cold_ms: None,
         store: None,
+        first_us: None,
         checked: 0,
         wrong: 0,
         threads: args.bench.threads,

@@ -1,7 +1,8 @@
 //! The ends of a bench's channels: lanes of one client and one server thread, each lane with its own channel and
 //! its own end of the oblivious transfers. Both ends of every lane in this process, or one with the other on another machine.
 //!
-//! A phase runs on all threads at once and ends when the last of them has. Its time is that of the slower party.
+//! A phase runs on all threads at once and ends when the last of them has. Its time is that of the slower party. Each thread has
+//! a core of its own where there are enough.
 //!
 //! **OT extension** makes OTs by the ten thousand, so a short phase may make far more than it uses, or none and use
 //! those left over. What is charged to a phase is therefore what it does apart from that, plus, for each OT it uses,
@@ -17,6 +18,7 @@ use volvelle_prim::pack;
 
 use super::Parameters;
 use super::choice::Choice;
+use super::halves;
 use crate::args::{BenchArgs, RemoteArgs};
 use crate::error::CliError;
 use crate::report::{PerItem, Setup, micros};
@@ -201,8 +203,12 @@ impl Lanes {
         step: impl Fn(&mut End, I) -> Result<(O, Duration), CliError> + Sync,
     ) -> Result<(Vec<O>, Measured), CliError> {
         let before = self.read();
+        let both_here = self.views == 2;
         let jobs = self.ends.iter_mut().zip(inputs).collect();
         let done = run_all(jobs, |(end, input): (&mut End, I)| {
+            if both_here {
+                halves::keep_to_own(end.channel.role());
+            }
             end.channel.set_phase(phase);
             thread::sleep(SPREAD);
             // Lanes that share something must not wait for one that has failed.

@@ -60,6 +60,9 @@ struct Case {
     /// How fast lookups went to a store and came back.
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<Rates>,
+    /// The same µs as in `total`, of a first batch, which touches memory for the first time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_us: Option<f64>,
     checked: u64,
     wrong: u64,
     threads: u32,
@@ -84,6 +87,7 @@ impl Case {
             setup: lanes.setup,
             cold_ms: None,
             store: None,
+            first_us: None,
             checked: 0,
             wrong: 0,
             threads: bench.threads,

@@ -76,11 +76,19 @@ impl Levels {
         &mut self.bits[at]
     }
 
-    /// The masks and folds of level `i`, to add to.
-    pub fn pads_mut(&mut self, i: u32, lookups: &Range<usize>) -> (&mut [u64], &mut [u64]) {
-        let (masks, folds) = pads_at(i, lookups);
+    /// The masks and folds of level `i`, to add to: of a piece of a chunk, which starts at a multiple of 64.
+    pub fn pads_mut(
+        &mut self,
+        i: u32,
+        chunk: &Range<usize>,
+        piece: &Range<usize>,
+    ) -> (&mut [u64], &mut [u64]) {
+        let (masks, folds) = pads_at(i, chunk);
+        let start = lanes::words(piece.start, 1 << i);
+        let at = start..start + lanes::words(piece.len(), 1 << i);
         let pads = &mut self.level_mut(i)[masks.start..folds.end];
-        pads.split_at_mut(masks.len())
+        let (masks, folds) = pads.split_at_mut(masks.len());
+        (&mut masks[at.clone()], &mut folds[at])
     }
 
     /// The masks of level `i`.

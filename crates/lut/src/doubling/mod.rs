@@ -105,6 +105,21 @@ pub(crate) fn zeros<T: Clone + Default + Zeroize>(len: usize) -> Zeroizing<Vec<T
     Zeroizing::new(vec![T::default(); len])
 }
 
+/// Random bits, 64 a word.
+pub(crate) fn random_bits(count: usize, prg: &mut Prg) -> Zeroizing<Vec<u64>> {
+    let mut bytes = zeros(count);
+    prg.fill_bytes(&mut bytes);
+    bytes.iter_mut().for_each(|b| *b &= 1);
+    let mut bits = zeros(lanes::words(count, 1));
+    lanes::pack_bits(&bytes, &mut bits);
+    bits
+}
+
+/// The lookups of a piece of a chunk.
+pub(crate) fn within(chunk: &Range<usize>, piece: &Range<usize>) -> Range<usize> {
+    chunk.start + piece.start..chunk.start + piece.end
+}
+
 impl Doubling {
     /// Starts a batch: draws what is not drawn by OTs. The position of `layout` may have more bits than the vectors; whoever
     /// gave it adds them to [`Self::position`].
@@ -119,10 +134,7 @@ impl Doubling {
         };
         // The server's b_0 is the choice of an OT where there is one for it.
         if role == Role::Client || !party.layout.any() {
-            let mut bits = zeros(batch);
-            prg.fill_bytes(&mut bits);
-            bits.iter_mut().for_each(|b| *b &= 1);
-            party.set_bits(0, 0..batch, &bits);
+            party.set_bits(0, 0..batch, &random_bits(batch, prg));
         }
         party
     }
@@ -130,24 +142,18 @@ impl Doubling {
     /// Draws the random OTs of one direction, and keeps what is needed of them.
     pub fn draw(&mut self, ch: &mut Channel, ot: &mut Ot, sender: Role) -> Result<(), LutError> {
         let products = sender == Role::Client && self.layout.any();
-        let widest =
-            chunk(self.log_entries).min(self.batch) * self.width(self.log_entries - 1, products);
-        let (mut zero, mut one) = (zeros(widest), zeros(widest));
-        let mut choices = zeros(chunk(self.log_entries).min(self.batch));
-        for lookups in ranges(self.batch, chunk(self.log_entries)) {
+        for chunk in ranges(self.batch, chunk(self.log_entries)) {
             for i in u32::from(!products)..self.log_entries {
-                let width = self.width(i, products);
-                let (zero, one) = (
-                    &mut zero[..lookups.len() * width],
-                    &mut one[..lookups.len() * width],
-                );
+                let (width, count) = (self.width(i, products), chunk.len());
                 if self.role == sender {
-                    ot.send_random(ch, width, zero, one)?;
-                    self.keep_sent(i, lookups.clone(), width, zero, one);
+                    ot.send_random_pieces(ch, width, count, |piece, zeros, ones| {
+                        self.keep_sent(i, (&chunk, piece), width, (zeros, ones));
+                    })?;
                 } else {
-                    let choices = &mut choices[..lookups.len()];
-                    ot.recv_random(ch, width, choices, zero)?;
-                    self.keep_received(i, lookups.clone(), width, choices, zero, products);
+                    ot.recv_random_pieces(ch, width, count, |piece, choices, pads| {
+                        let products = products && self.layout.bits(i) > 0;
+                        self.keep_received(i, (&chunk, piece), width, (choices, pads), products);
+                    })?;
                 }
             }
         }
@@ -164,47 +170,46 @@ impl Doubling {
         (vector_bits(i) + product).div_ceil(128)
     }
 
-    fn set_bits(&mut self, i: u32, lookups: Range<usize>, bits: &[u8]) {
-        lanes::pack_bits(bits, self.levels.bits_mut(i, &lookups));
+    /// Sets the own bits `b_i` of some lookups, 64 a word.
+    fn set_bits(&mut self, i: u32, lookups: Range<usize>, bits: &[u64]) {
+        self.levels.bits_mut(i, &lookups).copy_from_slice(bits);
         self.position.set_bits(i, lookups, bits);
     }
 
     fn keep_sent(
         &mut self,
         i: u32,
-        lookups: Range<usize>,
+        (chunk, piece): (&Range<usize>, Range<usize>),
         width: usize,
-        zero: &[Block],
-        one: &[Block],
+        (zeros, ones): (&[Block], &[Block]),
     ) {
         if self.role == Role::Client && self.layout.bits(i) > 0 {
+            let lookups = within(chunk, &piece);
             self.position
-                .keep_sent(i, lookups.clone(), vector_bits(i), (zero, one), width);
+                .keep_sent(i, lookups, vector_bits(i), (zeros, ones), width);
         }
         if i > 0 {
-            let (masks, folds) = self.levels.pads_mut(i, &lookups);
-            lanes::xor_pads(zero, width, 1 << i, folds);
-            lanes::xor_pads(zero, width, 1 << i, masks);
-            lanes::xor_pads(one, width, 1 << i, masks);
+            let (masks, folds) = self.levels.pads_mut(i, chunk, &piece);
+            lanes::xor_both_pads(zeros, ones, (width, 1 << i), masks, folds);
         }
     }
 
     fn keep_received(
         &mut self,
         i: u32,
-        lookups: Range<usize>,
+        (chunk, piece): (&Range<usize>, Range<usize>),
         width: usize,
-        choices: &[u8],
-        pads: &[Block],
-        products: bool,
+        (choices, pads): (&[u64], &[Block]),
+        product: bool,
     ) {
+        let lookups = within(chunk, &piece);
         self.set_bits(i, lookups.clone(), choices);
-        if products && self.layout.bits(i) > 0 {
+        if product {
             self.position
-                .keep_received(i, lookups.clone(), vector_bits(i), pads, width);
+                .keep_received(i, lookups, vector_bits(i), pads, width);
         }
         if i > 0 {
-            let (_, folds) = self.levels.pads_mut(i, &lookups);
+            let (_, folds) = self.levels.pads_mut(i, chunk, &piece);
             lanes::xor_pads(pads, width, 1 << i, folds);
         }
     }
@@ -230,7 +235,7 @@ impl Doubling {
     }
 
     /// The rows, and the shares of the positions.
-    pub fn finish(self) -> (Lines<u64>, Zeroizing<Vec<u32>>) {
+    pub fn finish(self) -> (Lines<u64>, Lines<u32>) {
         let packed = self.levels.into_last();
         let rows = if self.log_entries < 6 {
             let mut rows = Lines::zeros(self.batch * row_words(self.log_entries));

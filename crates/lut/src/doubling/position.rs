@@ -8,8 +8,8 @@
 use std::ops::Range;
 
 use volvelle_net::Role;
-use volvelle_prim::{Block, mask, pack};
-use zeroize::Zeroizing;
+use volvelle_prim::fields::{self, Field, InPads};
+use volvelle_prim::{Block, Lines, lanes, pack};
 
 use super::zeros;
 use crate::Index;
@@ -40,9 +40,14 @@ impl Layout {
         self.bits(0) > 0
     }
 
+    /// The products.
+    fn products(self) -> Range<u32> {
+        0..if self.any() { self.log_entries - 1 } else { 0 }
+    }
+
     /// The products of each word.
     fn words(self) -> impl Iterator<Item = Range<u32>> {
-        let end = if self.any() { self.log_entries - 1 } else { 0 };
+        let end = self.products().end;
         let mut next = 0;
         std::iter::from_fn(move || {
             let (first, mut bits) = (next, 0);
@@ -54,14 +59,18 @@ impl Layout {
         })
     }
 
-    /// The word that product `i` is a field of, and where it starts there.
-    fn place(self, i: u32) -> (usize, u32) {
+    /// The word that product `i` is a field of, and where it is there.
+    fn place(self, i: u32) -> (usize, Field) {
         let words = self.words().enumerate();
         let (word, fields) = words
             .filter(|(_, fields)| fields.start <= i)
             .last()
             .unwrap_or((0, 0..0));
-        (word, (fields.start..i).map(|i| self.bits(i)).sum())
+        let field = Field {
+            start: (fields.start..i).map(|i| self.bits(i)).sum(),
+            bits: self.bits(i),
+        };
+        (word, field)
     }
 
     /// Bits of each word.
@@ -78,55 +87,56 @@ impl Layout {
     }
 }
 
-/// One party's bits and, if the index is additively shared, its share of their sum.
+/// One party's share of the position, as far as it is made.
 pub(crate) struct Position {
     layout: Layout,
     role: Role,
-    /// `Σ 2^i b_i` of the own bits.
-    bits: Zeroizing<Vec<u32>>,
-    /// The products' part in the own additive share of `r`.
-    products: Zeroizing<Vec<u32>>,
+    batch: usize,
+    /// The sum of `2^i b_i` of the own bits and of what the products add.
+    sums: Lines<u32>,
+    /// Server: its bits that are factors, one a lookup, bit after bit.
+    factors: Lines<u64>,
     /// Client: its messages, `p_0 − p_1 + b_C,i`, word by word.
-    messages: Vec<Zeroizing<Vec<u64>>>,
-}
-
-/// A pad's bits from bit `start` on, at least 64 of them or up to the end of their block.
-fn bits_from(pad: &[Block], start: usize) -> u64 {
-    (pad[start / 128].0 >> (start % 128)) as u64
+    messages: Vec<Lines<u64>>,
 }
 
 impl Position {
     pub fn new(role: Role, layout: Layout, batch: usize) -> Self {
-        let messages = match role {
-            Role::Client => layout.words().map(|_| zeros(batch)).collect(),
-            Role::Server => Vec::new(),
+        let (messages, factors) = match role {
+            Role::Client => (layout.words().map(|_| Lines::zeros(batch)).collect(), 0),
+            Role::Server => (Vec::new(), layout.products().len()),
         };
         Self {
             layout,
             role,
-            bits: zeros(batch),
-            products: zeros(if layout.any() { batch } else { 0 }),
+            batch,
+            sums: Lines::zeros(batch),
+            factors: Lines::zeros(factors * lanes::words(batch, 1)),
             messages,
         }
     }
 
-    /// Sets the own bits `b_i` of some lookups, bytes 0 or 1.
-    pub fn set_bits(&mut self, i: u32, lookups: Range<usize>, bits: &[u8]) {
-        for (all, &b) in self.bits[lookups.clone()].iter_mut().zip(bits) {
-            *all |= u32::from(b) << i;
-        }
-        if self.role == Role::Client && self.layout.bits(i) > 0 {
-            self.add_to_message(i, lookups, bits.iter().map(|&b| u64::from(b)));
-        }
+    /// Where the own bits `b_i` of some lookups, which start at a multiple of 64, are among the factors.
+    fn factors_at(&self, i: u32, lookups: &Range<usize>) -> Range<usize> {
+        let start = i as usize * lanes::words(self.batch, 1);
+        start + lookups.start / 64..start + lookups.end.div_ceil(64)
     }
 
-    /// Adds to the messages of product `i`, in their rings.
-    fn add_to_message(&mut self, i: u32, lookups: Range<usize>, values: impl Iterator<Item = u64>) {
-        let (word, start) = self.layout.place(i);
-        let field = mask(self.layout.bits(i)) << start;
-        for (message, value) in self.messages[word][lookups].iter_mut().zip(values) {
-            let sum = message.wrapping_add(value << start);
-            *message ^= (*message ^ sum) & field;
+    /// Sets the own bits `b_i` of some lookups, 64 a word.
+    pub fn set_bits(&mut self, i: u32, lookups: Range<usize>, bits: &[u64]) {
+        fields::add_powers(bits, i, &mut self.sums[lookups.clone()]);
+        if self.layout.bits(i) == 0 {
+            return;
+        }
+        match self.role {
+            Role::Client => {
+                let (word, field) = self.layout.place(i);
+                fields::add_bits(bits, field, &mut self.messages[word][lookups]);
+            }
+            Role::Server => {
+                let at = self.factors_at(i, &lookups);
+                self.factors[at].copy_from_slice(bits);
+            }
         }
     }
 
@@ -136,19 +146,18 @@ impl Position {
         i: u32,
         lookups: Range<usize>,
         start: usize,
-        (zero, one): (&[Block], &[Block]),
+        (zeros, ones): (&[Block], &[Block]),
         width: usize,
     ) {
-        let (zero, one) = (zero.chunks_exact(width), one.chunks_exact(width));
-        let difference = zero
-            .clone()
-            .zip(one)
-            .map(|(zero, one)| bits_from(zero, start).wrapping_sub(bits_from(one, start)));
-        self.add_to_message(i, lookups.clone(), difference);
+        let place = InPads {
+            blocks: width,
+            start,
+        };
+        let (word, field) = self.layout.place(i);
+        let messages = &mut self.messages[word][lookups.clone()];
+        fields::add_differences(zeros, ones, place, field, messages);
         // A share −p_0 of the product is a share 2^(i+1)·p_0 of r.
-        for (sum, zero) in self.products[lookups].iter_mut().zip(zero) {
-            *sum = sum.wrapping_add((bits_from(zero, start) as u32) << (i + 1));
-        }
+        fields::add_pads(zeros, place, i + 1, &mut self.sums[lookups]);
     }
 
     /// Server: takes in the pads of OTs it received.
@@ -160,12 +169,11 @@ impl Position {
         pads: &[Block],
         width: usize,
     ) {
-        for (sum, pad) in self.products[lookups]
-            .iter_mut()
-            .zip(pads.chunks_exact(width))
-        {
-            *sum = sum.wrapping_sub((bits_from(pad, start) as u32) << (i + 1));
-        }
+        let place = InPads {
+            blocks: width,
+            start,
+        };
+        fields::sub_pads(pads, place, i + 1, &mut self.sums[lookups]);
     }
 
     /// Client: appends the messages of some lookups.
@@ -180,29 +188,22 @@ impl Position {
     pub fn take(&mut self, lookups: Range<usize>, mut frame: &[u8]) {
         let layout = self.layout;
         let mut messages = zeros(lookups.len());
-        for (fields, bits) in layout.words().zip(layout.word_bits()) {
+        for (products, bits) in layout.words().zip(layout.word_bits()) {
             let (packed, rest) = frame.split_at(pack::packed_len(lookups.len(), bits));
             frame = rest;
             pack::unpack_into(packed, bits, &mut messages);
-            for i in fields {
-                let (field, (_, start)) = (mask(layout.bits(i)) as u32, layout.place(i));
-                let sums = self.bits[lookups.clone()]
-                    .iter()
-                    .zip(&mut self.products[lookups.clone()]);
-                for ((&bits, sum), &message) in sums.zip(messages.iter()) {
-                    let chosen = (bits >> i & 1).wrapping_neg() & field;
-                    *sum = sum.wrapping_sub(((message >> start) as u32 & chosen) << (i + 1));
-                }
+            for i in products {
+                let (_, field) = layout.place(i);
+                let own = &self.factors[self.factors_at(i, &lookups)];
+                let sums = &mut self.sums[lookups.clone()];
+                fields::sub_products(own, &messages, field, i + 1, sums);
             }
         }
     }
 
     /// The shares of `r`, to be reduced mod `n`.
-    pub fn finish(mut self) -> Zeroizing<Vec<u32>> {
-        for (bits, &products) in self.bits.iter_mut().zip(self.products.iter()) {
-            *bits = bits.wrapping_add(products);
-        }
-        self.bits
+    pub fn finish(self) -> Lines<u32> {
+        self.sums
     }
 }
 
@@ -220,8 +221,8 @@ mod tests {
             assert_eq!(bits.len() > 1, k >= 12);
             let mut filled = vec![0; bits.len()];
             for i in 0..k - 1 {
-                let (word, start) = layout.place(i);
-                assert_eq!(start, filled[word]);
+                let (word, field) = layout.place(i);
+                assert_eq!(field.start, filled[word]);
                 filled[word] += layout.bits(i);
             }
             assert_eq!(filled, bits);

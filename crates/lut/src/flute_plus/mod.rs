@@ -37,12 +37,12 @@ use std::ops::{Range, RangeInclusive};
 use volvelle_net::{Channel, Label, Role};
 use volvelle_ot::{Cost, Ot, PhasedCost};
 use volvelle_prim::fold::row_words;
-use volvelle_prim::{BitVec, Block, LOW_HALVES, Lines, Prg, lanes};
+use volvelle_prim::{BitVec, LOW_HALVES, Lines, Prg, fields, lanes};
 use zeroize::{Zeroize, Zeroizing};
 
 use self::tails::{append_tails, message_bytes, read_tails};
-use crate::doubling::chunk;
 use crate::doubling::levels::Levels;
+use crate::doubling::{chunk, random_bits, within};
 use crate::exchange::{Plan, Steps, exchange, ranges};
 use crate::onehot::OneHots;
 use crate::shape::{check_batch, check_size};
@@ -213,7 +213,7 @@ struct Products {
     log_entries: u32,
     batch: usize,
     /// Own share of `α`, bit `i` being `α_i`.
-    alphas: Zeroizing<Vec<u32>>,
+    alphas: Lines<u32>,
     /// What came of level `i` are the products of the bits up to `i`.
     levels: Levels,
     scratch: Zeroizing<Vec<u64>>,
@@ -225,14 +225,11 @@ impl Products {
             role,
             log_entries,
             batch,
-            alphas: zeros(batch),
+            alphas: Lines::zeros(batch),
             levels: Levels::new(log_entries, batch),
             scratch: zeros(0),
         };
-        let mut first = zeros(batch);
-        prg.fill_bytes(&mut first);
-        first.iter_mut().for_each(|b| *b &= 1);
-        party.set_bits(0, 0..batch, &first);
+        party.set_bits(0, 0..batch, &random_bits(batch, prg));
         // One-hot (1 ⊕ α_0, α_0) to products (1, α_0).
         party.levels.start(role == Role::Client);
         let start = party.levels.vectors_mut(0, &(0..batch));
@@ -240,36 +237,29 @@ impl Products {
         party
     }
 
-    fn set_bits(&mut self, i: u32, lookups: Range<usize>, bits: &[u8]) {
-        lanes::pack_bits(bits, self.levels.bits_mut(i, &lookups));
-        let alphas = self.alphas[lookups].iter_mut().zip(bits);
-        alphas.for_each(|(alpha, &bit)| *alpha |= u32::from(bit) << i);
+    /// Sets the own share of `α_i` of some lookups, 64 a word.
+    fn set_bits(&mut self, i: u32, lookups: Range<usize>, bits: &[u64]) {
+        self.levels.bits_mut(i, &lookups).copy_from_slice(bits);
+        fields::add_powers(bits, i, &mut self.alphas[lookups]);
     }
 
     /// Draws the random OTs of one direction, and keeps what is needed of them.
     fn draw(&mut self, ch: &mut Channel, ot: &mut Ot, sender: Role) -> Result<(), LutError> {
-        let widest = (1usize << (self.log_entries - 1)).div_ceil(128);
-        let largest = chunk(self.log_entries).min(self.batch);
-        let (mut zero, mut one) = (zeros(largest * widest), zeros(largest * widest));
-        let mut choices = zeros(largest);
-        for lookups in ranges(self.batch, chunk(self.log_entries)) {
+        for chunk in ranges(self.batch, chunk(self.log_entries)) {
             for i in 1..self.log_entries {
-                let bits = 1usize << i;
+                let (bits, count) = (1usize << i, chunk.len());
                 let width = bits.div_ceil(128);
-                let zero: &mut [Block] = &mut zero[..lookups.len() * width];
                 if self.role == sender {
-                    let one = &mut one[..lookups.len() * width];
-                    ot.send_random(ch, width, zero, one)?;
-                    let (masks, folds) = self.levels.pads_mut(i, &lookups);
-                    lanes::xor_pads(zero, width, bits, folds);
-                    lanes::xor_pads(zero, width, bits, masks);
-                    lanes::xor_pads(one, width, bits, masks);
+                    ot.send_random_pieces(ch, width, count, |piece, zeros, ones| {
+                        let (masks, folds) = self.levels.pads_mut(i, &chunk, &piece);
+                        lanes::xor_both_pads(zeros, ones, (width, bits), masks, folds);
+                    })?;
                 } else {
-                    let choices = &mut choices[..lookups.len()];
-                    ot.recv_random(ch, width, choices, zero)?;
-                    self.set_bits(i, lookups.clone(), choices);
-                    let (_, folds) = self.levels.pads_mut(i, &lookups);
-                    lanes::xor_pads(zero, width, bits, folds);
+                    ot.recv_random_pieces(ch, width, count, |piece, choices, pads| {
+                        self.set_bits(i, within(&chunk, &piece), choices);
+                        let (_, folds) = self.levels.pads_mut(i, &chunk, &piece);
+                        lanes::xor_pads(pads, width, bits, folds);
+                    })?;
                 }
             }
         }

@@ -27,8 +27,8 @@ use std::ops::Range;
 
 use volvelle_net::{Channel, Role};
 use volvelle_ot::Ot;
-use volvelle_prim::Block;
 use volvelle_prim::dpf::{self, Keys, LeafSums, PerTree, Scratch, TREES};
+use volvelle_prim::{Block, lanes};
 use zeroize::Zeroizing;
 
 use crate::LutError;
@@ -59,6 +59,8 @@ struct Room {
     zero: Zeroizing<Vec<Block>>,
     one: Zeroizing<Vec<Block>>,
     bits: Zeroizing<Vec<u8>>,
+    /// The same, 64 a word.
+    words: Zeroizing<Vec<u64>>,
 }
 
 impl Room {
@@ -68,6 +70,7 @@ impl Room {
             zero: zeros(count),
             one: zeros(count),
             bits: zeros(count),
+            words: zeros(lanes::words(count, 1)),
         }
     }
 
@@ -103,7 +106,9 @@ impl Room {
         let (bits, pads) = (&mut self.bits[..lookups.len()], &mut self.zero[..pads]);
         products.fill(Block::ZERO);
         ot.recv_products(ch, bits, products, pads)?;
-        position.set_bits(i, lookups.clone(), bits);
+        let words = &mut self.words[..lanes::words(bits.len(), 1)];
+        lanes::pack_bits(bits, words);
+        position.set_bits(i, lookups.clone(), words);
         if wanted {
             position.keep_received(i, lookups.clone(), 0, pads, 1);
         }

@@ -2,7 +2,10 @@
 
 use std::arch::x86_64::*;
 
-use super::{bad_width, lane_mask, pack_bits_portable, runs, spread_bits};
+use super::{
+    bad_width, lane_mask, pack_bits_portable, runs, spread_bits, unpack_bits_portable,
+    weights_portable, xor_to_bytes_portable,
+};
 use crate::Block;
 
 /// Words of a register.
@@ -35,6 +38,31 @@ pub(super) fn pack_bits(bits: &[u8], out: &mut [u64]) {
     }
 }
 
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(super) fn unpack_bits(bits: &[u64], out: &mut [u8]) {
+    let (whole, rest) = out.as_chunks_mut::<64>();
+    for (out, &word) in whole.iter_mut().zip(bits) {
+        let bytes = _mm512_maskz_set1_epi8(word, 1);
+        // SAFETY: 64 bytes are writable.
+        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), bytes) };
+    }
+    if !rest.is_empty() {
+        unpack_bits_portable(&bits[whole.len()..], rest);
+    }
+}
+
+/// The portable twin compiled with the instruction that counts.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
+pub(super) fn weights(words: usize, rows: &[u64], out: &mut [u8]) {
+    weights_portable(words, rows, out);
+}
+
+/// The portable twin compiled for AVX-512.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn xor_to_bytes(a: &[u64], b: &[u64], out: &mut [u8]) {
+    xor_to_bytes_portable(a, b, out);
+}
+
 /// The low words of eight pads of a block.
 #[inline]
 #[target_feature(enable = "avx512f")]
@@ -53,6 +81,20 @@ fn squeeze<const W: usize>(bytes: u64) -> u64 {
         x = (x | x >> (32 - 4 * W)) & const { runs(8 * W, 64) };
     }
     x
+}
+
+/// The lowest bits of blocks, for as many as fill words; returns how many words.
+#[target_feature(enable = "avx512f,avx512dq")]
+pub(super) fn lowest_bits(blocks: &[Block], out: &mut [u64]) -> usize {
+    let (whole, _) = blocks.as_chunks::<64>();
+    for (word, blocks) in out.iter_mut().zip(whole) {
+        *word = 0;
+        for (i, eight) in blocks.as_chunks::<WORDS>().0.iter().enumerate() {
+            let lowest = _mm512_test_epi64_mask(low_words(eight), _mm512_set1_epi64(1));
+            *word |= u64::from(lowest) << (WORDS * i);
+        }
+    }
+    whole.len().min(out.len())
 }
 
 /// XORs the pads' low bits to `out`, for as many pads as fill registers and words; returns how many
@@ -78,17 +120,118 @@ pub(super) fn xor_pads(pads: &[Block], width: usize, out: &mut [u64]) -> (usize,
     }
 }
 
+/// [`xor_pads`] of the first pads to `folds`, and of both to `masks`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn xor_both_pads(
+    (zeros, ones): (&[Block], &[Block]),
+    width: usize,
+    masks: &mut [u64],
+    folds: &mut [u64],
+) -> (usize, usize) {
+    match width {
+        2 => xor_both_bytes::<2>(zeros, ones, masks, folds),
+        4 => xor_both_bytes::<4>(zeros, ones, masks, folds),
+        8 => xor_both_bytes::<8>(zeros, ones, masks, folds),
+        16 | 32 | 64 => {
+            let words = width / 8;
+            let pads = zeros.chunks_exact(WORDS).zip(ones.chunks_exact(WORDS));
+            let out = masks
+                .chunks_exact_mut(words)
+                .zip(folds.chunks_exact_mut(words));
+            let mut done = 0;
+            for ((mask, fold), (zeros, ones)) in out.zip(pads) {
+                let (zeros, ones) = (low_words(zeros), low_words(ones));
+                xor_to(fold, low_bits(zeros, width));
+                xor_to(mask, low_bits(_mm512_xor_si512(zeros, ones), width));
+                done += 1;
+            }
+            (done * WORDS, done * words)
+        }
+        128.. => {
+            let (zeros, ones) = (zeros.as_chunks::<4>().0, ones.as_chunks::<4>().0);
+            let (masks, folds) = (masks.as_chunks_mut().0, folds.as_chunks_mut().0);
+            let done = zeros.len().min(masks.len());
+            let pads = zeros.iter().zip(ones);
+            for ((mask, fold), (zeros, ones)) in masks.iter_mut().zip(folds).zip(pads) {
+                let (mask, fold): (&mut [u64; WORDS], &mut [u64; WORDS]) = (mask, fold);
+                let (zeros, ones) = (load(zeros), load(ones));
+                let sum = _mm512_xor_si512(load(fold), zeros);
+                store(fold, sum);
+                // 0x96 is the XOR of three.
+                let sum = _mm512_ternarylogic_epi64::<0x96>(load(mask), zeros, ones);
+                store(mask, sum);
+            }
+            (4 * done, WORDS * done)
+        }
+        _ => bad_width(width),
+    }
+}
+
+/// The low `W` bits of eight words, side by side.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn low_bytes<const W: usize>(words: __m512i) -> u64 {
+    squeeze::<W>(_mm_cvtsi128_si64(_mm512_cvtepi64_epi8(words)) as u64)
+}
+
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn xor_bytes<const W: usize>(pads: &[Block], out: &mut [u64]) -> (usize, usize) {
     let words = pads.len() / (64 / W);
     for (word, pads) in out.iter_mut().zip(pads.chunks_exact(64 / W)) {
         for (i, eight) in pads.chunks_exact(WORDS).enumerate() {
-            let bytes = _mm_cvtsi128_si64(_mm512_cvtepi64_epi8(low_words(eight)));
-            *word ^= squeeze::<W>(bytes as u64) << (i * 8 * W);
+            *word ^= low_bytes::<W>(low_words(eight)) << (i * 8 * W);
         }
     }
     (words * (64 / W), words)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn xor_both_bytes<const W: usize>(
+    zeros: &[Block],
+    ones: &[Block],
+    masks: &mut [u64],
+    folds: &mut [u64],
+) -> (usize, usize) {
+    let words = zeros.len() / (64 / W);
+    let pads = zeros.chunks_exact(64 / W).zip(ones.chunks_exact(64 / W));
+    for ((mask, fold), (zeros, ones)) in masks.iter_mut().zip(folds).zip(pads) {
+        let eights = zeros.chunks_exact(WORDS).zip(ones.chunks_exact(WORDS));
+        let (mut both, mut first) = (0, 0);
+        for (i, (zeros, ones)) in eights.enumerate() {
+            let (zeros, ones) = (low_words(zeros), low_words(ones));
+            first |= low_bytes::<W>(zeros) << (i * 8 * W);
+            both |= low_bytes::<W>(_mm512_xor_si512(zeros, ones)) << (i * 8 * W);
+        }
+        *mask ^= both;
+        *fold ^= first;
+    }
+    (words * (64 / W), words)
+}
+
+/// The low 16, 32 or 64 bits of eight words, side by side.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn low_bits(words: __m512i, width: usize) -> __m512i {
+    match width {
+        16 => _mm512_zextsi128_si512(_mm512_cvtepi64_epi16(words)),
+        32 => _mm512_zextsi256_si512(_mm512_cvtepi64_epi32(words)),
+        _ => words,
+    }
+}
+
+/// XORs the first words of a register to up to eight.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn xor_to(out: &mut [u64], words: __m512i) {
+    let mask = u8::MAX >> (WORDS - out.len());
+    let at = out.as_mut_ptr().cast();
+    // SAFETY: `out` has at most eight words, and the mask as many bits.
+    unsafe {
+        let sum = _mm512_xor_si512(_mm512_maskz_loadu_epi64(mask, at), words);
+        _mm512_mask_storeu_epi64(at, mask, sum);
+    }
 }
 
 #[inline]
@@ -97,19 +240,7 @@ fn xor_words(pads: &[Block], width: usize, out: &mut [u64]) -> (usize, usize) {
     let words = width / 8;
     let mut done = 0;
     for (out, eight) in out.chunks_exact_mut(words).zip(pads.chunks_exact(WORDS)) {
-        let low = low_words(eight);
-        let vectors = match width {
-            16 => _mm512_zextsi128_si512(_mm512_cvtepi64_epi16(low)),
-            32 => _mm512_zextsi256_si512(_mm512_cvtepi64_epi32(low)),
-            _ => low,
-        };
-        let mask = u8::MAX >> (WORDS - words);
-        let at = out.as_mut_ptr().cast();
-        // SAFETY: `out` has `words` words, and the mask as many bits.
-        unsafe {
-            let sum = _mm512_xor_si512(_mm512_maskz_loadu_epi64(mask, at), vectors);
-            _mm512_mask_storeu_epi64(at, mask, sum);
-        }
+        xor_to(out, low_bits(low_words(eight), width));
         done += 1;
     }
     (done * WORDS, done * words)

@@ -8,7 +8,7 @@
 //! Floors, at 64 bytes a cycle from the second-level cache: [`double`] reads three words and writes two for
 //! each word of `e`, and reaches 0.6 of that; [`xor_pads`] reads a whole pad for each vector, and reaches 0.5.
 
-use crate::{Backend, Block};
+use crate::Backend;
 
 /// Words that hold `count` vectors of `width` bits.
 #[must_use]
@@ -32,6 +32,9 @@ macro_rules! with_lane_width {
 // After the macro that it uses.
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod pads;
+
+pub use pads::{lowest_bits, xor_both_pads, xor_pads};
 
 fn bad_width(width: usize) -> ! {
     panic!("lanes have 2, 4, … 32 bits, not {width}")
@@ -65,6 +68,25 @@ fn pack_bits_portable(bits: &[u8], out: &mut [u64]) {
             let ones = u64::from_le_bytes(octet) & 0x0101_0101_0101_0101;
             word << 8 | ones.wrapping_mul(GATHER) >> 56
         });
+    }
+}
+
+/// Inverse of [`pack_bits`].
+pub fn unpack_bits(bits: &[u64], out: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if wide_registers() {
+        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
+        unsafe { avx512::unpack_bits(bits, out) };
+        return;
+    }
+    unpack_bits_portable(bits, out);
+}
+
+fn unpack_bits_portable(bits: &[u64], out: &mut [u8]) {
+    for (out, &word) in out.chunks_mut(64).zip(bits) {
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = (word >> i & 1) as u8;
+        }
     }
 }
 
@@ -143,46 +165,6 @@ pub fn start(bits: &[u64], flip: bool, out: &mut [u64], count: usize) {
         && let Some(last) = out.last_mut()
     {
         *last &= u64::MAX >> (64 - 2 * (count % 32));
-    }
-}
-
-/// XORs the low `width` bits of every pad, as a batch of vectors, to `out`. A pad is `blocks`
-/// blocks, one if `width < 64`.
-pub fn xor_pads(pads: &[Block], blocks: usize, width: usize, out: &mut [u64]) {
-    #[cfg(target_arch = "x86_64")]
-    if wide_registers() && blocks == width.div_ceil(128) {
-        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
-        let (pads_done, words_done) = unsafe { avx512::xor_pads(pads, width, out) };
-        return xor_pads_portable(&pads[pads_done..], blocks, width, &mut out[words_done..]);
-    }
-    xor_pads_portable(pads, blocks, width, out);
-}
-
-fn xor_pads_portable(pads: &[Block], blocks: usize, width: usize, out: &mut [u64]) {
-    fn narrow<const W: usize>(pads: &[Block], out: &mut [u64]) {
-        for (word, pads) in out.iter_mut().zip(pads.chunks(64 / W)) {
-            *word ^= pads.iter().enumerate().fold(0, |word, (lane, pad)| {
-                word | (pad.0 as u64 & u64::MAX >> (64 - W)) << (lane * W)
-            });
-        }
-    }
-    match width {
-        64 => out
-            .iter_mut()
-            .zip(pads.chunks_exact(blocks))
-            .for_each(|(w, p)| *w ^= p[0].0 as u64),
-        128.. => {
-            let vectors = out
-                .chunks_exact_mut(width / 64)
-                .zip(pads.chunks_exact(blocks));
-            for (vector, pad) in vectors {
-                for (words, block) in vector.chunks_exact_mut(2).zip(pad) {
-                    words[0] ^= block.0 as u64;
-                    words[1] ^= (block.0 >> 64) as u64;
-                }
-            }
-        }
-        _ => with_lane_width!(width, [2 4 8 16 32], W => narrow::<W>(pads, out), w => bad_width(w)),
     }
 }
 
@@ -266,11 +248,58 @@ fn double_portable(
     );
 }
 
+/// The number of ones of each row of `words` words, modulo 4.
+///
+/// # Panics
+/// If there are fewer rows than numbers.
+pub fn weights(words: usize, rows: &[u64], out: &mut [u8]) {
+    assert!(rows.len() >= words * out.len(), "a row for each");
+    #[cfg(target_arch = "x86_64")]
+    if wide_registers() {
+        // SAFETY: the Vaes backend is current only where AVX-512 and POPCNT were detected.
+        unsafe { avx512::weights(words, rows, out) };
+        return;
+    }
+    weights_portable(words, rows, out);
+}
+
+#[inline(always)]
+fn weights_portable(words: usize, rows: &[u64], out: &mut [u8]) {
+    // The compiler is to know the commonest lengths of rows.
+    match words {
+        1 => count_ones(1, rows, out),
+        4 => count_ones(4, rows, out),
+        _ => count_ones(words, rows, out),
+    }
+}
+
+#[inline(always)]
+fn count_ones(words: usize, rows: &[u64], out: &mut [u8]) {
+    for (out, row) in out.iter_mut().zip(rows.chunks_exact(words)) {
+        let mut ones = 0;
+        for word in row {
+            ones += word.count_ones();
+        }
+        *out = (ones & 3) as u8;
+    }
+}
+
 /// Writes `a ⊕ b` as bytes.
 ///
 /// # Panics
 /// If `out` is longer than `a` or `b`.
 pub fn xor_to_bytes(a: &[u64], b: &[u64], out: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if wide_registers() {
+        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
+        unsafe { avx512::xor_to_bytes(a, b, out) };
+        return;
+    }
+    xor_to_bytes_portable(a, b, out);
+}
+
+#[inline(always)]
+fn xor_to_bytes_portable(a: &[u64], b: &[u64], out: &mut [u8]) {
     let (words, rest) = out.as_chunks_mut::<8>();
     let whole = words.len();
     for ((out, a), b) in words.iter_mut().zip(&a[..whole]).zip(&b[..whole]) {
@@ -338,6 +367,7 @@ pub fn unpack(width: usize, packed: &[u64], out: &mut [u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Block;
     use proptest::prelude::*;
 
     /// Bit `i` of the string.
@@ -393,10 +423,25 @@ mod tests {
         }
 
         #[test]
+        fn weights_are_counts(seed: u64, log in 0u32..5, count in 1usize..40) {
+            let words = 1 << log;
+            let rows = random(seed, words * count);
+            let (mut out, mut portable) = (vec![9; count], vec![9; count]);
+            weights(words, &rows, &mut out);
+            weights_portable(words, &rows, &mut portable);
+            for (i, row) in rows.chunks(words).enumerate() {
+                let ones: u32 = row.iter().map(|w| w.count_ones()).sum();
+                prop_assert_eq!([out[i], portable[i]], [(ones % 4) as u8; 2]);
+            }
+        }
+
+        #[test]
         fn sums_as_bytes(seed: u64, len in 0usize..200) {
             let (a, b) = (random(seed, 25), random(seed ^ 1, 25));
-            let mut out = vec![9; len];
+            let (mut out, mut portable) = (vec![9; len], vec![9; len]);
             xor_to_bytes(&a, &b, &mut out);
+            xor_to_bytes_portable(&a, &b, &mut portable);
+            prop_assert_eq!(&out, &portable);
             let expected = a.iter().zip(&b).flat_map(|(a, b)| (a ^ b).to_le_bytes());
             prop_assert_eq!(out, expected.take(len).collect::<Vec<_>>());
         }
@@ -437,26 +482,6 @@ mod tests {
         }
 
         #[test]
-        fn pads(seed: u64, log in 1u32..10, count in 1usize..300, spare in 0usize..2) {
-            let w = 1usize << log;
-            let blocks = w.div_ceil(128) + if w < 64 { 0 } else { spare };
-            let source = random(seed, 2 * blocks * count);
-            let pads: Vec<Block> = source
-                .chunks(2)
-                .map(|p| Block(u128::from(p[0]) | u128::from(p[1]) << 64))
-                .collect();
-            let before = random(seed ^ 1, words(count, w));
-            let (mut out, mut portable) = (before.clone(), before.clone());
-            xor_pads(&pads, blocks, w, &mut out);
-            xor_pads_portable(&pads, blocks, w, &mut portable);
-            for i in 0..count * w {
-                let pad = bit(&source, (i / w) * blocks * 128 + i % w);
-                prop_assert_eq!(bit(&out, i) ^ bit(&before, i), pad);
-                prop_assert_eq!(bit(&portable, i) ^ bit(&before, i), pad);
-            }
-        }
-
-        #[test]
         fn packing_bits(bits in prop::collection::vec(0u8..2, 1..300)) {
             let mut out = vec![0; words(bits.len(), 1)];
             let mut portable = out.clone();
@@ -464,6 +489,10 @@ mod tests {
             pack_bits_portable(&bits, &mut portable);
             prop_assert_eq!(&out, &portable);
             prop_assert!(bits.iter().enumerate().all(|(i, &b)| bit(&out, i) == (b == 1)));
+            let (mut back, mut back_portable) = (vec![9; bits.len()], vec![9; bits.len()]);
+            unpack_bits(&out, &mut back);
+            unpack_bits_portable(&out, &mut back_portable);
+            prop_assert_eq!([&back, &back_portable], [&bits; 2]);
         }
     }
 }

@@ -46,7 +46,8 @@ impl Backend {
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl");
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("popcnt");
         match (vaes, aesni) {
             (true, _) => Self::Vaes,
             (false, true) => Self::AesNi,

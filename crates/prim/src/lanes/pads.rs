@@ -1,0 +1,164 @@
+//! What doubling takes out of the pads of random OTs: some low bits of each.
+
+use super::bad_width;
+#[cfg(target_arch = "x86_64")]
+use super::{avx512, wide_registers};
+use crate::Block;
+
+/// XORs the low `width` bits of every pad, as a batch of vectors, to `out`. A pad is `blocks`
+/// blocks, one if `width < 64`.
+pub fn xor_pads(pads: &[Block], blocks: usize, width: usize, out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if wide_registers() && blocks == width.div_ceil(128) {
+        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
+        let (pads_done, words_done) = unsafe { avx512::xor_pads(pads, width, out) };
+        return xor_pads_portable(&pads[pads_done..], blocks, width, &mut out[words_done..]);
+    }
+    xor_pads_portable(pads, blocks, width, out);
+}
+
+/// What a sender keeps of both pads of its OTs, read once: [`xor_pads`] of the first to `folds`, and of both to `masks`.
+pub fn xor_both_pads(
+    zeros: &[Block],
+    ones: &[Block],
+    (blocks, width): (usize, usize),
+    masks: &mut [u64],
+    folds: &mut [u64],
+) {
+    #[cfg(target_arch = "x86_64")]
+    if wide_registers() && blocks == width.div_ceil(128) {
+        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
+        let (pads, words) = unsafe { avx512::xor_both_pads((zeros, ones), width, masks, folds) };
+        let (masks, folds) = (&mut masks[words..], &mut folds[words..]);
+        let pads = (&zeros[pads..], &ones[pads..]);
+        return xor_both_portable(pads, (blocks, width), masks, folds);
+    }
+    xor_both_portable((zeros, ones), (blocks, width), masks, folds);
+}
+
+fn xor_both_portable(
+    (zeros, ones): (&[Block], &[Block]),
+    (blocks, width): (usize, usize),
+    masks: &mut [u64],
+    folds: &mut [u64],
+) {
+    xor_pads_portable(zeros, blocks, width, folds);
+    xor_pads_portable(zeros, blocks, width, masks);
+    xor_pads_portable(ones, blocks, width, masks);
+}
+
+fn xor_pads_portable(pads: &[Block], blocks: usize, width: usize, out: &mut [u64]) {
+    fn narrow<const W: usize>(pads: &[Block], out: &mut [u64]) {
+        for (word, pads) in out.iter_mut().zip(pads.chunks(64 / W)) {
+            *word ^= pads.iter().enumerate().fold(0, |word, (lane, pad)| {
+                word | (pad.0 as u64 & u64::MAX >> (64 - W)) << (lane * W)
+            });
+        }
+    }
+    match width {
+        64 => out
+            .iter_mut()
+            .zip(pads.chunks_exact(blocks))
+            .for_each(|(w, p)| *w ^= p[0].0 as u64),
+        128.. => {
+            let vectors = out
+                .chunks_exact_mut(width / 64)
+                .zip(pads.chunks_exact(blocks));
+            for (vector, pad) in vectors {
+                for (words, block) in vector.chunks_exact_mut(2).zip(pad) {
+                    words[0] ^= block.0 as u64;
+                    words[1] ^= (block.0 >> 64) as u64;
+                }
+            }
+        }
+        _ => with_lane_width!(width, [2 4 8 16 32], W => narrow::<W>(pads, out), w => bad_width(w)),
+    }
+}
+
+/// Gathers the lowest bits of blocks, 64 a word: the choices of correlated OTs.
+pub fn lowest_bits(blocks: &[Block], out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if wide_registers() {
+        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
+        let words = unsafe { avx512::lowest_bits(blocks, out) };
+        return lowest_bits_portable(&blocks[64 * words..], &mut out[words..]);
+    }
+    lowest_bits_portable(blocks, out);
+}
+
+fn lowest_bits_portable(blocks: &[Block], out: &mut [u64]) {
+    for (word, blocks) in out.iter_mut().zip(blocks.chunks(64)) {
+        let lowest = blocks.iter().enumerate();
+        *word = lowest.fold(0, |word, (i, block)| word | u64::from(block.lsb()) << i);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::words;
+    use super::*;
+
+    /// Bit `i` of the string.
+    fn bit(words: &[u64], i: usize) -> bool {
+        words[i / 64] >> (i % 64) & 1 == 1
+    }
+
+    fn random(seed: u64, len: usize) -> Vec<u64> {
+        let mut out = vec![0; len];
+        crate::Prg::from_seed(Block(seed.into())).fill_u64(&mut out);
+        out
+    }
+
+    fn blocks_of(words: &[u64]) -> Vec<Block> {
+        let pairs = words.chunks(2);
+        pairs
+            .map(|p| Block(u128::from(p[0]) | u128::from(p[1]) << 64))
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn pads(seed: u64, log in 1u32..10, count in 1usize..300, spare in 0usize..2) {
+            let w = 1usize << log;
+            let blocks = w.div_ceil(128) + if w < 64 { 0 } else { spare };
+            let source = random(seed, 2 * blocks * count);
+            let pads = blocks_of(&source);
+            let before = random(seed ^ 1, words(count, w));
+            let (mut out, mut portable) = (before.clone(), before.clone());
+            xor_pads(&pads, blocks, w, &mut out);
+            xor_pads_portable(&pads, blocks, w, &mut portable);
+            for i in 0..count * w {
+                let pad = bit(&source, (i / w) * blocks * 128 + i % w);
+                prop_assert_eq!(bit(&out, i) ^ bit(&before, i), pad);
+                prop_assert_eq!(bit(&portable, i) ^ bit(&before, i), pad);
+            }
+        }
+
+        #[test]
+        fn both_pads(seed: u64, log in 1u32..10, count in 1usize..300, spare in 0usize..2) {
+            let w = 1usize << log;
+            let blocks = w.div_ceil(128) + if w < 64 { 0 } else { spare };
+            let zeros = blocks_of(&random(seed, 2 * blocks * count));
+            let ones = blocks_of(&random(seed ^ 1, 2 * blocks * count));
+            let len = words(count, w);
+            let before = random(seed ^ 2, 2 * len);
+            let (mut out, mut portable) = (before.clone(), before);
+            let (masks, folds) = out.split_at_mut(len);
+            xor_both_pads(&zeros, &ones, (blocks, w), masks, folds);
+            let (masks, folds) = portable.split_at_mut(len);
+            xor_both_portable((&zeros, &ones), (blocks, w), masks, folds);
+            prop_assert_eq!(out, portable);
+        }
+
+        #[test]
+        fn lowest(seed: u64, count in 1usize..300) {
+            let source = random(seed, 2 * count);
+            let mut out = vec![0; words(count, 1)];
+            lowest_bits(&blocks_of(&source), &mut out);
+            prop_assert!((0..count).all(|i| bit(&out, i) == bit(&source, 128 * i)));
+            prop_assert!((count..64 * out.len()).all(|i| !bit(&out, i)));
+        }
+    }
+}
