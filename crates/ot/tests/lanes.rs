@@ -44,8 +44,11 @@ fn run_lanes<T: Send>(
     })
 }
 
-/// Pads of `count` OTs each way: (choice, pad, other pad if known), the client sending first.
-fn both_ways(ot: &mut Ot, ch: &mut Channel, count: usize) -> Vec<(u8, Block, Block)> {
+/// Choice, pad, other pad if known.
+type Seen = Vec<(u8, Block, Block)>;
+
+/// Pads of `count` OTs each way, the client sending first.
+fn both_ways(ot: &mut Ot, ch: &mut Channel, count: usize) -> Seen {
     let mut seen = vec![];
     for sender in [Role::Client, Role::Server] {
         let (mut zeros, mut ones) = (vec![Block::ZERO; count], vec![Block::ZERO; count]);
@@ -61,7 +64,7 @@ fn both_ways(ot: &mut Ot, ch: &mut Channel, count: usize) -> Vec<(u8, Block, Blo
     seen
 }
 
-fn check([client, server]: &[Vec<Vec<(u8, Block, Block)>>; 2]) {
+fn check([client, server]: &[Vec<Seen>; 2]) {
     for (client, server) in client.iter().zip(server) {
         assert_eq!(client.len(), server.len());
         for (c, s) in client.iter().zip(server) {

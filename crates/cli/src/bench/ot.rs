@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::report::PerItem;
 
 /// OTs of a lane between two checks: as few as stay in the second-level cache, as where they are used up at once.
-const STRETCH: usize = 1 << 13;
+const STRETCH: usize = 1 << 12;
 
 /// OTs a lane before time is taken; they are checked, but not among those counted.
 const WARM: usize = 1 << 20;

@@ -21,7 +21,7 @@
 //! ```
 //! Bits: `128·t·(d − 1)` an iteration and instance, sender to receiver; no other message.
 //!
-//! **Lanes.** [`lanes`]: several ends with a channel each share an iteration.
+//! **Lanes.** `lanes`: several ends with a channel each share an iteration.
 //!
 //! **Malicious security.** An iteration begins with the exchange and the check of all its trees
 //! (`crate::trees::checked`, 128 COTs more); its outputs are then made on demand as above, from trees grown again.
