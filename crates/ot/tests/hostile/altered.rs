@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use volvelle_net::testing::{Flip, Transcript};
 use volvelle_net::{Label, Role};
+use volvelle_ot::dual::{self, Size};
 use volvelle_ot::ferret::Set;
 use volvelle_ot::softspoken::Piece;
 use volvelle_ot::{BaseOt, Engine, OtConfig, OtError, Security};
 use volvelle_prim::Prg;
 
-use super::session::{DEPTH, End, TREES, assert_broken, payloads, run};
+use super::session::{DEPTH, End, TREES, assert_broken, payloads, run, supported};
 
 const PARTIES: [Role; 2] = [Role::Client, Role::Server];
 /// Trees of a message.
@@ -267,7 +268,8 @@ fn tree_messages(config: OtConfig, transcript: &Transcript) -> [Vec<Range<usize>
     let prf = all.split_off(all.len() - TREES.div_ceil(GROUP));
     let own = match config.engine {
         Engine::Ferret(set) => iteration(set),
-        _ => 0,
+        Engine::Dual(set) => (set.trees() * set.instances()).div_ceil(GROUP),
+        Engine::SoftSpoken(_) => 0,
     };
     let iteration = all.split_off(all.len() - own);
     [all, iteration, prf]
@@ -329,6 +331,20 @@ fn trees_of_two_instances_and_of_the_iteration_that_seeds_them() {
         let flip = Flip { sender, byte, mask };
         noticed(config, flip, By::Peer, &["cheating"], "ot/trees");
     }
+}
+
+#[test]
+fn trees_of_dual_lpn() {
+    let set = dual::Set::quasi_cyclic(Size::N18);
+    let config = config(Engine::Dual(set));
+    if !supported(&config) {
+        return;
+    }
+    let transcript = honest(config);
+    let [before, iteration, _] = tree_messages(config, &transcript);
+    assert!(before.is_empty());
+    trees_are_checked(config, Role::Client, &iteration, set.depth(), set.trees());
+    challenges_and_answers(config, &transcript);
 }
 
 #[test]

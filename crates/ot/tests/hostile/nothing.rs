@@ -9,18 +9,19 @@ use volvelle_ot::softspoken::Piece;
 use volvelle_ot::{CorrelatedBatch, Engine, Ot, OtConfig, OtError, Security};
 use volvelle_prim::{BitVec, Block};
 
-use super::session::{receive, send, traffic};
+use super::session::{receive, send, supported, traffic};
 
 /// One of every family, with what its peers may do.
 fn configs() -> Vec<OtConfig> {
-    let both = [Engine::Ferret(Set::K16), Engine::SoftSpoken(Piece::Four)];
-    let dual = [Engine::Dual(dual::Set::expand_convolute(Size::N18))];
-    let with = |security| move |engine| OtConfig::new(engine).with_security(security);
-    both.into_iter()
-        .chain(dual)
-        .map(with(Security::SemiHonest))
-        .chain(both.map(with(Security::Malicious)))
-        .collect()
+    let dual = Engine::Dual(dual::Set::quasi_cyclic(Size::N18));
+    let engines = [
+        Engine::Ferret(Set::K16),
+        Engine::SoftSpoken(Piece::Four),
+        dual,
+    ];
+    let with = |security| engines.map(|engine| OtConfig::new(engine).with_security(security));
+    let all = [Security::SemiHonest, Security::Malicious].map(with);
+    all.into_iter().flatten().filter(supported).collect()
 }
 
 /// Calls at both ends, between OTs so that an iteration is under way. The end that is OT sender is told.

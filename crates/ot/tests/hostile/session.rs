@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use volvelle_net::testing::{Flip, Transcript, run_pair_altered};
+use volvelle_net::testing::{Flip, Transcript, run_pair_altered, scripted};
 use volvelle_net::{Channel, Label, Role, memory_pair};
 use volvelle_ot::testing::setup_seeded;
 use volvelle_ot::{CorrelatedBatch, Ot, OtConfig, OtError};
@@ -13,6 +13,12 @@ pub const COUNT: usize = 1000;
 /// Punctured trees of a session, in two groups, and their depth.
 pub const TREES: usize = 11;
 pub const DEPTH: u32 = 4;
+
+/// Whether there is such a combination: a party alone gets as far as to wait for its peer.
+pub fn supported(config: &OtConfig) -> bool {
+    let alone = Ot::setup(&mut scripted(Role::Client, vec![]), *config);
+    !matches!(alone, Err(OtError::Unsupported { .. }))
+}
 
 /// What a party has been handed.
 #[derive(Default)]

@@ -7,6 +7,8 @@ use volvelle_ot::ferret::Set;
 use volvelle_ot::softspoken::Piece;
 use volvelle_ot::{BaseOt, Engine, Ot, OtConfig, OtError, Security};
 
+use super::session::supported;
+
 fn engines() -> Vec<Engine> {
     let dual = Size::ALL.into_iter().flat_map(|size| {
         [
@@ -64,15 +66,12 @@ fn every_two_engines_and_sets_are_told_apart() {
 /// Every pair of base OT and security, as far as the engine has it.
 fn variants(engine: Engine) -> Vec<OtConfig> {
     let both = [Security::SemiHonest, Security::Malicious];
-    let securities = match engine {
-        Engine::Dual(_) => &both[..1],
-        _ => &both[..],
-    };
     let with = |base| {
         let config = OtConfig::new(engine).with_base(base);
-        securities.iter().map(move |&s| config.with_security(s))
+        both.into_iter().map(move |s| config.with_security(s))
     };
-    BaseOt::ALL.into_iter().flat_map(with).collect()
+    let all = BaseOt::ALL.into_iter().flat_map(with);
+    all.filter(supported).collect()
 }
 
 #[test]
