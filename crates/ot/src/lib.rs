@@ -42,6 +42,8 @@ mod session;
 pub mod softspoken;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+#[cfg(test)]
+mod tests;
 mod trees;
 
 pub use agreement::Security;

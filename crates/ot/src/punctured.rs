@@ -41,6 +41,10 @@ impl Shape {
         }
         check_width(width, width)?;
         check_count(
+            "blocks of a punctured tree's rows",
+            (width as u64).saturating_mul(1 << depth),
+        )?;
+        check_count(
             "OTs of punctured trees",
             (count as u64).saturating_mul(depth.into()),
         )
@@ -65,7 +69,7 @@ impl Ot {
     ///
     /// # Errors
     /// [`OtError::Shape`] for a depth outside `1..=24` or a zero width; [`OtError::TooMany`] for more than 2^32
-    /// OTs; the others as [`Self::send_random`].
+    /// OTs, or blocks a tree; the others as [`Self::send_random`].
     pub fn send_pprf(
         &mut self,
         ch: &mut Channel,

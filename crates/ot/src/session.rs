@@ -512,7 +512,11 @@ impl Ot {
         pads: &mut [Block],
     ) -> Result<(), OtError> {
         check_width(pads.len(), width)?;
-        OtError::check("pads of random OTs", choices.len() * width, pads.len())?;
+        OtError::check(
+            "pads of random OTs",
+            choices.len().saturating_mul(width),
+            pads.len(),
+        )?;
         check_count("random OTs", choices.len() as u64)?;
         self.guarded(|ot| ot.recv_chunks(ch, width, choices, pads))
     }

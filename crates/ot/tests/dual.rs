@@ -136,22 +136,3 @@ fn the_large_size_costs_under_a_tenth_of_a_bit() {
         assert!(bits < 0.06, "{bits}");
     }
 }
-
-#[test]
-fn parties_with_different_codes_are_told() {
-    let (client, server) = run_pair(
-        |ch| {
-            Ot::setup(ch, config(Set::expand_convolute(Size::N18)))
-                .err()
-                .map(|e| e.to_string())
-        },
-        |ch| {
-            Ot::setup(ch, config(Set::quasi_cyclic(Size::N18)))
-                .err()
-                .map(|e| e.to_string())
-        },
-    );
-    for message in [client.unwrap(), server.unwrap()] {
-        assert!(message.contains("same engine"), "{message}");
-    }
-}

@@ -142,25 +142,6 @@ fn an_iteration_sends_what_the_formula_says() {
 }
 
 #[test]
-fn parties_with_different_sets_are_told() {
-    let (client, server) = run_pair(
-        |ch| {
-            Ot::setup(ch, OtConfig::ferret(Set::K16))
-                .err()
-                .map(|e| e.to_string())
-        },
-        |ch| {
-            Ot::setup(ch, OtConfig::ferret(Set::K17))
-                .err()
-                .map(|e| e.to_string())
-        },
-    );
-    for message in [client.unwrap(), server.unwrap()] {
-        assert!(message.contains("same engine"), "{message}");
-    }
-}
-
-#[test]
 fn punctured_rows_agree_but_at_the_point() {
     for (depth, width, count) in [(1, 1, 9), (2, 1, 8), (4, 1, 21), (8, 2, 10), (9, 4, 3)] {
         let (mut client, mut server) = ideal_pair(depth.into());

@@ -33,6 +33,9 @@ pub enum Size {
     N22,
     /// 2^23: depth 16.
     N23,
+    /// 2^17, in two instances like the largest, for tests of those in little time.
+    #[cfg(test)]
+    N17,
 }
 
 impl Size {
@@ -47,6 +50,8 @@ impl Size {
             Self::N20 => 20,
             Self::N22 => 22,
             Self::N23 => 23,
+            #[cfg(test)]
+            Self::N17 => 17,
         }
     }
 }
@@ -106,6 +111,8 @@ impl Set {
     pub const fn instances(self) -> usize {
         match (self.code, self.size) {
             (Code::ExpandConvolute, Size::N23) => 2,
+            #[cfg(test)]
+            (Code::ExpandConvolute, Size::N17) => 2,
             (Code::ExpandConvolute, _) => 4,
             (Code::QuasiCyclic, _) => 1,
         }
@@ -182,6 +189,8 @@ impl Set {
             (Code::QuasiCyclic, Size::N20) => "qc20",
             (Code::QuasiCyclic, Size::N22) => "qc22",
             (Code::QuasiCyclic, Size::N23) => "qc23",
+            #[cfg(test)]
+            (_, Size::N17) => "of tests",
         }
     }
 
@@ -192,5 +201,19 @@ impl Set {
             Code::QuasiCyclic => 0x60,
         };
         code | self.size.log_rows() as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seed_of_the_next_iteration_comes_from_the_last_eight_trees() {
+        for size in Size::ALL.into_iter().chain([Size::N17]) {
+            for set in [Set::expand_convolute(size), Set::quasi_cyclic(size)] {
+                assert!(set.seed() <= 8 << set.depth(), "{}", set.name());
+            }
+        }
     }
 }

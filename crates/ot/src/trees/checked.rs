@@ -243,3 +243,150 @@ impl Punctured {
         ggm::reconstruct(known, sides, self.depth, leaf, nodes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use volvelle_net::testing::run_pair;
+
+    use super::*;
+
+    const DELTA: Block = Block(0x6a09_e667_f3bc_c908_b2fb_1366_ea95_7d3f);
+
+    /// Both ends of the correlated OTs of so many trees and of their check.
+    fn ideal_cots(trees: usize, depth: u32) -> [Vec<Block>; 2] {
+        let mut prg = Prg::from_seed(Block(u128::from(depth)));
+        let mut random = || {
+            let mut out = vec![Block::ZERO; trees * depth as usize + CHECK_COTS];
+            prg.fill_blocks(&mut out);
+            out
+        };
+        let (mut sender, choices) = (random(), random());
+        sender.iter_mut().for_each(|q| q.0 &= !1);
+        let receive = |(&q, x): (&Block, &Block)| q ^ DELTA.keep_if(x.lsb().into());
+        let receiver = sender.iter().zip(&choices).map(receive).collect();
+        [sender, receiver]
+    }
+
+    /// A sender that wants to know the path of a tree's point but for its last step.
+    #[derive(Clone, Copy)]
+    struct Cheat {
+        tree: usize,
+        /// Added to the sum of the last level.
+        error: Block,
+        /// The path, first step lowest.
+        guess: usize,
+    }
+
+    /// [`Planted::send`] but for the cheat: the last level's sum of its tree is wrong, so that the receiver's leaves are wrong at
+    /// its point and at the leaf beside it; the answer is what is right if these are where the sender guesses. Returns its leaves,
+    /// with the same error.
+    fn send_with(
+        ch: &mut Channel,
+        cots: &[Block],
+        depth: u32,
+        cheat: Cheat,
+    ) -> Result<Vec<Vec<Block>>, OtError> {
+        let (cots, masks) = cots.split_at(cots.len() - CHECK_COTS);
+        let mut roots = vec![[Block::ZERO; TREES]; groups(cots, depth).count()];
+        Prg::from_seed(Block(3)).fill_blocks(roots.as_flattened_mut());
+        let planted = Planted {
+            delta: Zeroizing::new(DELTA),
+            depth,
+            roots: Zeroizing::new(roots),
+        };
+        let mut leaves = Vec::new();
+        for (group, cots) in groups(cots, depth).enumerate() {
+            let used = cots.len() / depth as usize;
+            let mut nodes = vec![Block::ZERO; TREES << depth];
+            let sums = planted.expand(group, &mut nodes);
+            let left = std::iter::once(&planted.roots[group]).chain(sums.iter());
+            let mut message: Vec<Block> = left
+                .zip(cots.chunks_exact(used))
+                .flat_map(|(sum, q)| sum.iter().zip(q).map(|(&sum, &q)| sum ^ q))
+                .collect();
+            if group == cheat.tree / TREES {
+                let lane = cheat.tree % TREES;
+                message[(depth as usize - 1) * used + lane] ^= cheat.error;
+                for side in 0..2 {
+                    let leaf = cheat.guess | side << (depth - 1);
+                    nodes[leaf * TREES + lane] ^= cheat.error;
+                }
+            }
+            ch.send(SUMS, Block::as_bytes(&message))?;
+            leaves.push(nodes);
+        }
+        let mut challenge = [Block::ZERO; 3];
+        ch.recv(CHALLENGE, Block::as_bytes_mut(&mut challenge))?;
+        let mut tally = Tally::new([challenge[0], challenge[1]], depth);
+        for (nodes, cots) in leaves.iter().zip(groups(cots, depth)) {
+            tally.add(nodes, cots.len() / depth as usize, None);
+        }
+        let value = tally.sum ^ gf128::pack(masks) ^ gf128::mul(challenge[2], DELTA);
+        ch.send(ANSWER, &answer(value))?;
+        ch.flush()?;
+        Ok(leaves)
+    }
+
+    /// Whether the receiver believes it; leaves of believed trees are correlated.
+    fn passes(trees: usize, depth: u32, cheat: Cheat) -> bool {
+        let [sender, receiver] = ideal_cots(trees, depth);
+        let (planted, checked) = run_pair(
+            |ch| send_with(ch, &sender, depth, cheat).unwrap(),
+            |ch| Punctured::receive(ch, &receiver, depth, &mut Prg::from_os()),
+        );
+        let punctured = match checked {
+            Ok(punctured) => punctured,
+            Err(OtError::Cheating { .. }) => return false,
+            Err(other) => panic!("{other}"),
+        };
+        for (group, mut leaves) in planted.into_iter().enumerate() {
+            let mut nodes = vec![Block::ZERO; leaves.len()];
+            let points = punctured.grow(group, Leaf::Correlated, &mut nodes);
+            let used = TREES.min(trees - group * TREES);
+            for (t, &point) in points[..used].iter().enumerate() {
+                leaves[point as usize * TREES + t] ^= DELTA;
+                let of = |nodes: &[Block]| {
+                    let tree = nodes[t..].iter().step_by(TREES);
+                    tree.copied().collect::<Vec<_>>()
+                };
+                assert!(of(&leaves) == of(&nodes), "tree {t} of group {group}");
+            }
+        }
+        true
+    }
+
+    /// What the receiver's choices in the OTs of a tree make of its point.
+    fn point_of(receiver: &[Block], depth: u32, trees: usize, tree: usize) -> usize {
+        let group = tree / TREES;
+        let used = TREES.min(trees - group * TREES);
+        let cots = &receiver[group * TREES * depth as usize..];
+        (0..depth as usize).fold(0, |point, level| {
+            let choice = cots[level * used + tree % TREES].lsb();
+            point | usize::from(!choice) << level
+        })
+    }
+
+    #[test]
+    fn a_sender_whose_sums_are_right_for_some_points_passes_only_if_it_has_guessed_them() {
+        const COUNT: usize = 11;
+        let error = Block(1 << 90 | 2);
+        for depth in [2, 4] {
+            let receiver = &ideal_cots(COUNT, depth)[1];
+            // In depth 2 a message is right for half of the points. The first group, and the last, which is not full.
+            for tree in [0, 5, 8, 10] {
+                let paths = 1 << (depth - 1);
+                let point = point_of(receiver, depth, COUNT, tree);
+                for guess in 0..paths {
+                    let cheat = Cheat { tree, error, guess };
+                    assert_eq!(
+                        passes(COUNT, depth, cheat),
+                        guess == point % paths,
+                        "depth {depth} tree {tree} guess {guess}"
+                    );
+                }
+                let (error, guess) = (Block::ZERO, 0);
+                assert!(passes(COUNT, depth, Cheat { tree, error, guess }));
+            }
+        }
+    }
+}
