@@ -116,6 +116,14 @@ pub enum CliError {
     /// A store that another program made.
     #[error("the store is for {0} tables at one index; this command looks up in one")]
     Tables(usize),
+    /// Shares that a protocol has not.
+    #[error("{source}; give {give}")]
+    Shares {
+        /// What it refuses.
+        source: volvelle_lut::LutError,
+        /// What it does not.
+        give: &'static str,
+    },
     /// A dealer where there is none, or none where there must be.
     #[error("{0}")]
     Dealer(&'static str),
@@ -155,4 +163,9 @@ pub enum CliError {
 /// The message without line breaks, which those of libraries may have: scripts read one line.
 pub fn one_line(error: &CliError) -> String {
     error.to_string().replace(['\n', '\r'], " ")
+}
+
+/// Whether it is only that nobody reads on (`| head`), of which there is nothing to say.
+pub fn is_closed_output(error: &CliError) -> bool {
+    matches!(error, CliError::Output(source) if source.kind() == std::io::ErrorKind::BrokenPipe)
 }

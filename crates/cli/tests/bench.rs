@@ -301,3 +301,35 @@ fn a_table_for_people() {
         assert!(ended.stdout.contains(word), "{ended:?}");
     }
 }
+
+/// Other numbers of entries than powers of two are padded, and that is said.
+#[test]
+fn padded_tables() {
+    let args = "bench lut --protocol doubling --entries 100 --bits 8 --batch 64 --json";
+    let ended = volvelle(args.split(' '));
+    assert_eq!(ended.stderr, "100 entries are padded to 128\n");
+    let report = ended.json();
+    assert_eq!(report["case"]["entries"], 128);
+    assert_eq!(
+        (&report["checked"], &report["wrong"]),
+        (&64.into(), &0.into())
+    );
+}
+
+/// Index and outputs need not be shared alike.
+#[test]
+fn outputs_shared_otherwise_than_the_index() {
+    for (index, output) in [("arithmetic", "xor"), ("boolean", "additive")] {
+        for protocol in ["rotation", "ottt", "splut"] {
+            let args = format!(
+                "bench lut --protocol {protocol} --entries 8 --bits 9 --batch 50 --index {index} --output {output} --json"
+            );
+            let report = volvelle(args.split(' ')).json();
+            assert_eq!(report["case"]["output"], output, "{args}");
+            assert_eq!(
+                (&report["checked"], &report["wrong"]),
+                (&50.into(), &0.into())
+            );
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! `volvelle bench`: what protocols cost, measured, with every result checked against plaintext.
 
-mod choice;
+pub mod choice;
 pub mod compare;
 pub mod dealer;
 mod gate;
