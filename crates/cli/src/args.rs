@@ -5,6 +5,7 @@ mod entries;
 mod ot;
 pub mod plan;
 pub mod store;
+pub mod vectors;
 
 use std::path::PathBuf;
 

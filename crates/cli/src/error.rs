@@ -144,6 +144,9 @@ pub enum CliError {
     /// A plot cannot be drawn: a bug of ours.
     #[error("cannot draw a plot: {0}")]
     Plot(String),
+    /// Vectors that cannot be moved, or too many.
+    #[error("{0}")]
+    Vectors(String),
     /// More threads than work.
     #[error("{lanes} threads for {items} items; use --threads {items} or fewer")]
     Lanes {

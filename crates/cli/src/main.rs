@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         Command::Bench(BenchCommand::Ot(args)) => bench::ot::run(&args),
         Command::Bench(BenchCommand::Lut(args)) => bench::lut::run(&args),
         Command::Bench(BenchCommand::Compare(args)) => bench::compare::run(&args),
+        Command::Bench(BenchCommand::Vectors(args)) => bench::vectors::run(&args),
         Command::Bench(BenchCommand::Paper(args)) => bench::paper::run(&args),
     };
     match result {

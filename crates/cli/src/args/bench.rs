@@ -10,6 +10,7 @@ use volvelle_ot::{BaseOt, Engine, OtConfig, Security};
 
 use super::ot::{OtBase, OtEngine, OtKind, OtSecurity};
 use super::plan::{BenchPaperArgs, OutputKind, ProtocolChoice, objectives, protocols};
+use super::vectors::BenchVectorsArgs;
 use super::{ChildArgs, Entries, IndexKind, LINK_HELP};
 
 /// `volvelle bench`
@@ -21,6 +22,8 @@ pub enum BenchCommand {
     Lut(BenchLutArgs),
     /// Private comparison (the millionaires' problem)
     Compare(BenchCompareArgs),
+    /// Secret permutation and rotation of shared vectors
+    Vectors(BenchVectorsArgs),
     /// The lookup tables of the ROTL paper again, its figures beside ours
     Paper(BenchPaperArgs),
 }

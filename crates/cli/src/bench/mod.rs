@@ -8,6 +8,7 @@ mod lanes;
 pub mod lut;
 pub mod ot;
 pub mod paper;
+pub mod vectors;
 
 use clap::ValueEnum;
 use serde::{Serialize, Serializer};
