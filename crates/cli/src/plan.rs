@@ -75,7 +75,7 @@ fn refused(demand: &Demand) -> Vec<(Protocol, LutError)> {
 /// A list of things with a name each.
 type Named<T> = Vec<(String, T)>;
 
-/// The same in a line a cause: "not for 65536 entries: rotation, doubling (2 to 4096), ottt (2 to 256)".
+/// The same in a line a cause: "not for 65536 entries: rotation, doubling (2 to 4096); ottt (2 to 1024)".
 fn refusals(demand: &Demand) -> Vec<String> {
     // Causes, what more there is to say of each, and of which protocols.
     let mut causes: Named<Named<Vec<&str>>> = Vec::new();
@@ -100,7 +100,7 @@ fn refusals(demand: &Demand) -> Vec<String> {
         .map(|(cause, details)| {
             let each = details.iter();
             let each = each.map(|(detail, names)| names.join(", ") + detail);
-            format!("not for {cause}: {}", each.collect::<Vec<_>>().join(", "))
+            format!("not for {cause}: {}", each.collect::<Vec<_>>().join("; "))
         })
         .collect()
 }
