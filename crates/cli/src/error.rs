@@ -122,6 +122,14 @@ pub enum CliError {
     /// A store that another program made.
     #[error("the store is for {0} tables at one index; this command looks up in one")]
     Tables(usize),
+    /// Shares that a protocol has not.
+    #[error("{source}; give {give}")]
+    Shares {
+        /// What it refuses.
+        source: volvelle_lut::LutError,
+        /// What it does not.
+        give: &'static str,
+    },
     /// A dealer where there is none, or none where there must be.
     #[error("{0}")]
     Dealer(&'static str),
@@ -145,6 +153,9 @@ pub enum CliError {
     /// A plot cannot be drawn: a bug of ours.
     #[error("cannot draw a plot: {0}")]
     Plot(String),
+    /// Vectors that cannot be moved, or too many.
+    #[error("{0}")]
+    Vectors(String),
     /// More threads than work.
     #[error("{lanes} threads for {items} items; use --threads {items} or fewer")]
     Lanes {
@@ -164,4 +175,9 @@ pub enum CliError {
 /// The message without line breaks, which those of libraries may have: scripts read one line.
 pub fn one_line(error: &CliError) -> String {
     error.to_string().replace(['\n', '\r'], " ")
+}
+
+/// Whether it is only that nobody reads on (`| head`), of which there is nothing to say.
+pub fn is_closed_output(error: &CliError) -> bool {
+    matches!(error, CliError::Output(source) if source.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -18,6 +18,8 @@ use crate::store_key;
 const OPEN: Label = Label::new("cli/open-outputs");
 /// Lookups at once. An agreement parameter.
 const BATCH: usize = 1 << 17;
+/// Bits of one-hot vectors at once, for large tables: their lookups are fewer. An agreement parameter.
+const BATCH_BITS: usize = 1 << 30;
 
 /// What has come of it.
 #[derive(Debug, Serialize)]
@@ -50,7 +52,8 @@ pub fn run(args: &LookupArgs) -> Result<(), CliError> {
         enough(&store, index.len())?;
         ch.set_phase(Phase::Online);
         let mut outputs = Vec::with_capacity(index.len());
-        for index in index.chunks(BATCH) {
+        let at_once = (BATCH_BITS >> store.shape().log_entries).min(BATCH);
+        for index in index.chunks(at_once) {
             let lookups = store.take(index.len())?;
             outputs.extend(look_up(ch, lookups, index, &table, store.shape())?);
         }

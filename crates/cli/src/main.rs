@@ -2,7 +2,7 @@
 //! table lookups made ahead and used, and measurements of the protocols beneath them.
 //!
 //! Exit codes: 0 all went well, 1 something failed (one line on standard error says what), 2 the command line
-//! was wrong, 130 interrupted.
+//! was wrong, 130 interrupted, 141 nobody reads the output any more.
 
 mod args;
 mod bench;
@@ -30,6 +30,9 @@ use clap::error::ErrorKind;
 
 use crate::args::{BenchCommand, Cli, Command};
 
+/// As shells show a program that a closed pipe has ended.
+const CLOSED_OUTPUT: u8 = 141;
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -47,10 +50,12 @@ fn main() -> ExitCode {
         Command::Bench(BenchCommand::Ot(args)) => bench::ot::run(&args),
         Command::Bench(BenchCommand::Lut(args)) => bench::lut::run(&args),
         Command::Bench(BenchCommand::Compare(args)) => bench::compare::run(&args),
+        Command::Bench(BenchCommand::Vectors(args)) => bench::vectors::run(&args),
         Command::Bench(BenchCommand::Paper(args)) => bench::paper::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error::is_closed_output(&error) => ExitCode::from(CLOSED_OUTPUT),
         Err(error) => {
             eprintln!("error: {}", error::one_line(&error));
             ExitCode::FAILURE

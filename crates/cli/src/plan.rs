@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 use volvelle_lut::plan::{Machine, Plan, Planner, Plans, Predicted, Prediction};
-use volvelle_lut::{Demand, Index, Protocol};
+use volvelle_lut::{Demand, Index, LutError, Protocol};
 use volvelle_ot::Horizon;
 
 use crate::args::IndexKind;
 use crate::args::plan::{OutputKind, PlanArgs, TableSpec};
+use crate::bench::choice::because;
 use crate::error::CliError;
 use crate::report::print;
 
@@ -37,9 +38,10 @@ pub fn run(args: &PlanArgs) -> Result<(), CliError> {
     let stamp = machine.stamp().to_owned();
     let planner = Planner::new(machine, args.link).objective(args.objective);
     let plans = match args.engine.engine() {
-        Some(engine) => planner.engine(engine).plan_each(&demands)?,
-        None => planner.plan_all(&demands, Horizon::Session)?,
+        Some(engine) => planner.engine(engine).plan_each(&demands),
+        None => planner.plan_all(&demands, Horizon::Session),
     };
+    let plans = plans.map_err(|e| demands.iter().fold(e, because))?;
     if args.json {
         return print(&serde_json::to_string(&Report::new(
             args, specs, &plans, &stamp,
@@ -49,7 +51,7 @@ pub fn run(args: &PlanArgs) -> Result<(), CliError> {
 }
 
 fn demand(args: &PlanArgs, spec: &TableSpec) -> Result<Demand, CliError> {
-    let log_entries = spec.entries.next_power_of_two().ilog2();
+    let log_entries = spec.entries.log();
     let index = match args.index {
         IndexKind::Arithmetic => Index::Arithmetic,
         IndexKind::Boolean => Index::Boolean,
@@ -62,19 +64,55 @@ fn demand(args: &PlanArgs, spec: &TableSpec) -> Result<Demand, CliError> {
     Ok(make(log_entries, index, &spec.bits, spec.batch as usize)?)
 }
 
-/// Where a table is not as it was given.
-fn padding(spec: &TableSpec) -> Option<String> {
-    let padded = spec.entries.next_power_of_two();
-    (padded != spec.entries).then(|| format!("{} entries are padded to {padded}", spec.entries))
-}
-
 /// The protocols that a demand leaves out, and why.
-fn refused(demand: &Demand) -> Vec<String> {
+fn refused(demand: &Demand) -> Vec<(Protocol, LutError)> {
     Protocol::ALL
         .into_iter()
-        .filter_map(|protocol| protocol.takes(demand).err())
-        .map(|error| error.to_string())
+        .filter_map(|protocol| Some((protocol, protocol.takes(demand).err()?)))
         .collect()
+}
+
+/// A list of things with a name each.
+type Named<T> = Vec<(String, T)>;
+
+/// The same in a line a cause: "not for 65536 entries: rotation, doubling (2 to 4096); ottt (2 to 1024)".
+fn refusals(demand: &Demand) -> Vec<String> {
+    // Causes, what more there is to say of each, and of which protocols.
+    let mut causes: Named<Named<Vec<&str>>> = Vec::new();
+    for (protocol, error) in refused(demand) {
+        let (cause, detail) = match error {
+            LutError::Size { min, max, .. } => (
+                format!("{} entries", 1u64 << demand.log_entries()),
+                format!(" ({} to {})", 1u64 << min, 1u64 << max),
+            ),
+            LutError::Unsuited { what, .. } => (what.to_owned(), String::new()),
+            LutError::Memory { most, .. } => (
+                format!("batches of {}", demand.batch()),
+                format!(" (at most {most})"),
+            ),
+            error => (error.to_string(), String::new()),
+        };
+        let details = entry(&mut causes, cause);
+        entry(details, detail).push(protocol.name());
+    }
+    causes
+        .into_iter()
+        .map(|(cause, details)| {
+            let each = details.iter();
+            let each = each.map(|(detail, names)| names.join(", ") + detail);
+            format!("not for {cause}: {}", each.collect::<Vec<_>>().join("; "))
+        })
+        .collect()
+}
+
+/// What a list has under a name, put at its end if need be.
+fn entry<T: Default>(list: &mut Named<T>, name: String) -> &mut T {
+    let at = list.iter().position(|(other, _)| *other == name);
+    let at = at.unwrap_or_else(|| {
+        list.push((name, T::default()));
+        list.len() - 1
+    });
+    &mut list[at].1
 }
 
 fn text(args: &PlanArgs, specs: &[TableSpec], plans: &Plans, stamp: &str) -> String {
@@ -84,9 +122,13 @@ fn text(args: &PlanArgs, specs: &[TableSpec], plans: &Plans, stamp: &str) -> Str
     )];
     for (spec, plan) in specs.iter().zip(&plans.plans) {
         lines.push(String::new());
-        lines.extend(padding(spec).map(|said| format!("{said}.")));
+        lines.extend(spec.entries.padding().map(|said| format!("{said}.")));
         lines.extend(table(plan));
-        lines.extend(refused(&plan.demand).iter().map(|why| format!("    {why}")));
+        lines.extend(
+            refusals(&plan.demand)
+                .iter()
+                .map(|why| format!("    {why}")),
+        );
     }
     if plans.plans.len() > 1 {
         let sum = |of: fn(&Predicted) -> f64| -> f64 {
@@ -198,7 +240,7 @@ impl PlanReport {
         let demand = &plan.demand;
         Self {
             entries: 1 << demand.log_entries(),
-            padded: padding(spec),
+            padded: spec.entries.padding(),
             bits: demand.words().to_vec(),
             batch: demand.batch(),
             index: demand.shape().index.to_string(),
@@ -206,7 +248,10 @@ impl PlanReport {
             chosen: plan.chosen().protocol.name(),
             reason: plan.reason.clone(),
             ways: plan.ways.iter().map(Way::new).collect(),
-            refused: refused(demand),
+            refused: refused(demand)
+                .iter()
+                .map(|(_, why)| why.to_string())
+                .collect(),
         }
     }
 }

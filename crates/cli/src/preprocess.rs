@@ -40,6 +40,10 @@ struct Report {
 /// # Errors
 /// If the store or its key is no good, the disk is full, or the session fails. What was stored before stays.
 pub fn run(args: &PreprocessArgs) -> Result<(), CliError> {
+    args.entries.say_padding();
+    let shape = shape(args);
+    // Before there is a key or a store that is good for nothing.
+    args.protocol.generator(&shape).check(shape.log_entries)?;
     let key = store_key::load_or_make(&args.store, args.json)?;
     // Fails only if a handler is there already.
     let _ = ctrlc::set_handler(|| {
@@ -48,7 +52,6 @@ pub fn run(args: &PreprocessArgs) -> Result<(), CliError> {
         );
         std::process::exit(130);
     });
-    let shape = shape(args);
     let progress = Progress::new(args.count, args.json);
     progress.say("connecting");
     let terms = terms(&args.peer, args.ahead, handshake(args))?;
@@ -87,7 +90,7 @@ fn shape(args: &PreprocessArgs) -> Shape {
     };
     let xor = index == Index::Boolean || args.bits == 1;
     Shape {
-        log_entries: args.entries.ilog2(),
+        log_entries: args.entries.log(),
         index,
         output: if xor {
             Output::Xor

@@ -1,6 +1,6 @@
 //! Keys of stores: from a file, or a passphrase.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
 
@@ -59,21 +59,20 @@ fn from_file(path: &Path) -> Result<StoreKey, CliError> {
     Ok(StoreKey::from_bytes(&key))
 }
 
+/// The file is there whole or not at all, and never over another: what an interruption leaves blocks nobody.
 fn make_file(path: &Path) -> Result<StoreKey, CliError> {
     let mut key = Zeroizing::new([0; 32]);
     Prg::from_os().fill_bytes(&mut *key);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let digits = key.iter().map(|byte| format!("{byte:02x}"));
     let digits: Zeroizing<String> = Zeroizing::new(digits.collect());
-    options
-        .open(path)
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    // Readable by its owner only.
+    tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))
         .and_then(|mut file| {
             file.write_all(digits.as_bytes())?;
             file.write_all(b"\n")?;
-            file.sync_all()
+            file.as_file().sync_all()?;
+            Ok(file.persist_noclobber(path)?)
         })
         .map_err(|e| CliError::KeyFile {
             path: path.to_owned(),

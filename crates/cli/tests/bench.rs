@@ -324,3 +324,69 @@ fn a_table_for_people() {
         assert!(ended.stdout.contains(word), "{ended:?}");
     }
 }
+
+/// Other numbers of entries than powers of two are padded, and that is said.
+#[test]
+fn padded_tables() {
+    let args = "bench lut --protocol doubling --entries 100 --bits 8 --batch 64 --json";
+    let ended = volvelle(args.split(' '));
+    assert_eq!(ended.stderr, "100 entries are padded to 128\n");
+    let report = ended.json();
+    assert_eq!(report["case"]["entries"], 128);
+    assert_eq!(
+        (&report["checked"], &report["wrong"]),
+        (&64.into(), &0.into())
+    );
+}
+
+/// Index and outputs need not be shared alike.
+#[test]
+fn outputs_shared_otherwise_than_the_index() {
+    for (index, output) in [("arithmetic", "xor"), ("boolean", "additive")] {
+        for protocol in ["rotation", "ottt", "splut"] {
+            let args = format!(
+                "bench lut --protocol {protocol} --entries 8 --bits 9 --batch 50 --index {index} --output {output} --json"
+            );
+            let report = volvelle(args.split(' ')).json();
+            assert_eq!(report["case"]["output"], output, "{args}");
+            assert_eq!(
+                (&report["checked"], &report["wrong"]),
+                (&50.into(), &0.into())
+            );
+        }
+    }
+}
+
+/// Vectors come out moved as in the clear, and cost what their formulas say.
+#[test]
+fn vectors() {
+    // SP-LUT prepares one OT for a table of two entries, and nothing else.
+    let ot = bench("lut --protocol splut --entries 2 --batch 64 --engine ferret-k17");
+    let ot = ot["prep"]["bits"].as_f64().unwrap();
+    // Bits a vector apart from OTs, and OTs.
+    for (kind, bits, ots) in [
+        ("permute-trees", 128 * 8 * 2 + 8 * 3 + 8 * (13 + 3), 24),
+        ("rotate", 128 * 2 + 8 * 13 + 3, 3),
+        ("rotate-shared", 2 * (128 * 2 + 8 * 13 + 3), 6),
+    ] {
+        let report = bench(&format!(
+            "vectors --kind {kind} --len 8 --bits 13 --batch 64 --engine ferret-k17"
+        ));
+        assert_eq!(report["checked"], 64, "{report}");
+        let expected = f64::from(bits) + ot * f64::from(ots);
+        let metered = report["total"]["bits"].as_f64().unwrap();
+        assert!((metered - expected).abs() < 1e-6, "{report} {expected}");
+    }
+    bench("vectors --kind permute --len 11 --bits 64 --batch 5 --threads 2");
+    for (args, words) in [
+        ("--kind rotate --len 100", ["2^k", "100"]),
+        ("--kind rotate --len 4096", ["2048", "4096"]),
+        (
+            "--kind permute --len 65536 --batch 100000",
+            ["--batch 1024", "memory"],
+        ),
+    ] {
+        let args = ["bench", "vectors"].into_iter().chain(args.split(' '));
+        volvelle(args).assert_error(1, &words);
+    }
+}

@@ -46,8 +46,12 @@ fn command_line() {
     volvelle(["demo", "--batch", "0"]).assert_error(2, &["--batch"]);
     volvelle(["serve", "--model", "m"]).assert_error(2, &["--listen"]);
     volvelle(["serve", "--model", "m", "--listen", "x"]).assert_error(2, &["--identity"]);
-    volvelle(["bench", "lut", "--protocol", "doubling", "--entries", "100"])
-        .assert_error(2, &["power of two"]);
+    for command in ["bench lut", "preprocess", "plan"] {
+        for entries in ["1", "1048577"] {
+            let args = command.split(' ').chain(["--entries", entries]);
+            volvelle(args).assert_error(2, &["2 to 1048576", entries]);
+        }
+    }
     volvelle(["bench", "lut", "--protocol", "magic"]).assert_error(2, &["magic", "rotation"]);
     volvelle(["bench", "lut", "--protocol", "doubling", "--bits", "65"])
         .assert_error(2, &["--bits"]);
@@ -55,6 +59,38 @@ fn command_line() {
         .assert_error(2, &["--listen", "--connect"]);
     volvelle(["preprocess", "--store", "s", "--count", "0"]).assert_error(2, &["--count"]);
     volvelle(["bench", "ot", "--count", "-3"]).assert_error(2, &["-3"]);
+}
+
+/// What a protocol refuses comes with what to ask for, and before anything is connected.
+#[test]
+fn lookups_that_a_protocol_does_not_take() {
+    let bench = |args: &str| volvelle(["bench", "lut"].into_iter().chain(args.split(' ')));
+    for protocol in ["flute", "flute+"] {
+        let args = format!("--protocol {protocol} --entries 16");
+        bench(&args).assert_error(1, &[protocol, "give --index boolean"]);
+        let args = format!("{args} --index boolean --output additive");
+        bench(&args).assert_error(1, &[protocol, "give --output xor"]);
+    }
+    bench("--protocol garbled-log --entries 16").assert_error(1, &["give --output xor"]);
+    bench("--protocol one-round --output xor").assert_error(1, &["give --output additive"]);
+    bench("--protocol tree --entries 16").assert_error(1, &["2^8 to 2^20"]);
+    let huge = "--entries 4096 --batch 67108864";
+    for protocol in ["rotation", "doubling", "tree", "one-round", "auto"] {
+        let args = format!("--protocol {protocol} {huge}");
+        bench(&args).assert_error(1, &["67108864 lookups", "2048", "at once"]);
+    }
+    let plan = ["plan"].into_iter().chain(huge.split(' '));
+    volvelle(plan).assert_error(1, &["67108864 lookups", "2048", "at once"]);
+}
+
+/// As in `volvelle plan | head`.
+#[test]
+#[cfg(unix)]
+fn nobody_reads_the_output() {
+    let mut plan = Process::start(["plan", "--entries", "16"]);
+    plan.close_output();
+    let ended = plan.wait();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(141), ""));
 }
 
 #[test]

@@ -95,6 +95,32 @@ fn several_tables_and_padding() {
     );
 }
 
+/// Every protocol is shown or refused, one line a cause.
+#[test]
+fn refusals_of_one_cause_are_one_line() {
+    let ended = volvelle(["plan", "--entries", "65536", "--batch", "1"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("1 lookup, 65536 entries of 64 bits"));
+    let refusals: Vec<&str> = ended
+        .stdout
+        .lines()
+        .filter(|l| l.contains("not for"))
+        .collect();
+    let [size] = refusals[..] else {
+        panic!("{refusals:?}");
+    };
+    assert!(
+        size.contains("not for 65536 entries: rotation, doubling") && size.contains("(2 to 4096)")
+    );
+    let ended = volvelle(["plan", "--entries", "16"]);
+    assert!(
+        ended
+            .stdout
+            .contains("not for additively shared indices: flute+, flute"),
+        "{ended:?}"
+    );
+}
+
 #[test]
 fn bad_input() {
     for (args, word) in [
@@ -102,6 +128,7 @@ fn bad_input() {
         (&["plan", "--table", "256x65:1"], "64"),
         (&["plan", "--table", "256x64:0"], "batch"),
         (&["plan", "--table", "0x64:1"], "entries"),
+        (&["plan", "--table", "1x64:10"], "2 to 1048576"),
         (&["plan", "--bits", "0"], "bits"),
         (&["plan", "--objective", "luck"], "luck"),
     ] {

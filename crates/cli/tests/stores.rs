@@ -4,11 +4,12 @@
 
 mod common;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use common::{Ended, Process, strings, volvelle};
+use common::{Ended, PATIENCE, Process, strings, volvelle};
 use tempfile::TempDir;
 
 /// Both parties' files in one folder.
@@ -265,6 +266,30 @@ fn parties_that_disagree() {
     client.assert_error(1, &["not made together"]);
 }
 
+/// What comes to nothing leaves nothing in the way of the next attempt.
+#[test]
+fn a_first_attempt_that_comes_to_nothing() {
+    let parties = Parties::new();
+    // Refused before anything is made, and before the peer is there.
+    let tree = ["--entries", "16", "--protocol", "tree", "--count", "3"];
+    let mut args = parties.args("preprocess", "client", &tree);
+    args.extend(strings(&["--connect", "127.0.0.1:9"]));
+    volvelle(args).assert_error(1, &["tree", "2^8 to 2^20", "2^4"]);
+    for name in ["client.store", "client.key"] {
+        assert!(!parties.path(name).exists(), "{name}");
+    }
+    let shape = |entries| ["--entries", entries, "--bits", "8", "--count", "3"];
+    let (server, _) = parties.run("preprocess", &shape("16"), &shape("32"));
+    server.assert_error(1, &["entries", "16", "32"]);
+    let (server, client) = parties.run("preprocess", &shape("200"), &shape("256"));
+    assert_eq!((ready(&server), ready(&client)), (3, 3));
+    assert_eq!(server.stderr, "200 entries are padded to 256\n");
+    let (server, client) = parties.preprocess(&shape("16"));
+    for ended in [server, client] {
+        ended.assert_error(1, &["for 256 entries", "another file", "both parties"]);
+    }
+}
+
 #[test]
 fn a_store_is_opened_once() {
     let parties = Parties::new();
@@ -306,6 +331,68 @@ fn preprocessing_goes_on_after_a_kill() {
     let (_, client) = parties.lookup(&["--open"]);
     let entries: Vec<u64> = (0..1000).map(|i| i * 21 % 4096 % 251).collect();
     assert_eq!(outputs(&client), entries);
+}
+
+/// Killed in the middle of a batch: both parties pass over what it had taken, and what they look up then is right.
+#[test]
+fn looking_up_goes_on_after_a_kill() {
+    const COUNT: u64 = 20_000;
+    const BATCH: u64 = 4000;
+    let parties = Parties::new();
+    let count = COUNT.to_string();
+    parties.preprocess(&["--entries", "16", "--bits", "8", "--count", &count]);
+    parties.write("table", (0..16).map(|i| i * i));
+    let table = parties.path("table").display().to_string();
+    // Before the chunks: header and cursor.
+    let pages = |side: &str| {
+        let mut pages = vec![0; 3 * 4096];
+        let mut file = std::fs::File::open(parties.path(&format!("{side}.store"))).unwrap();
+        file.read_exact(&mut pages).unwrap();
+        pages
+    };
+    let mut left = COUNT;
+    for victim in SIDES {
+        for side in SIDES {
+            parties.write(&format!("{side}.index"), (0..BATCH).map(|i| i % 16));
+        }
+        let before = pages(victim);
+        // So slow that the batch is on its way for long after it was taken.
+        let slow = ["--table", &table, "--open", "--link", "10Mbit,400ms"];
+        let (mut server, address) = parties.start_server("lookup", &slow);
+        let mut client = parties.start_client("lookup", &address, &slow);
+        let start = Instant::now();
+        while pages(victim) == before {
+            assert!(start.elapsed() < PATIENCE);
+            thread::sleep(Duration::from_millis(1));
+        }
+        let (killed, other) = match victim {
+            "server" => {
+                server.kill();
+                (server, client)
+            }
+            _ => {
+                client.kill();
+                (client, server)
+            }
+        };
+        let killed = killed.wait();
+        assert_eq!(
+            (killed.code, killed.stdout.contains("outputs")),
+            (None, false)
+        );
+        other.wait().assert_error(1, &["hung up"]);
+
+        parties.write("server.index", (0..100).map(|i| i * 7 % 16));
+        parties.write("client.index", (0..100).map(|i| i * 6 % 16));
+        let (server, client) = parties.lookup(&["--open"]);
+        let entries: Vec<u64> = (0..100).map(|i| (i * 13 % 16) * (i * 13 % 16)).collect();
+        assert_eq!(
+            (outputs(&server), outputs(&client)),
+            (entries.clone(), entries)
+        );
+        left -= BATCH + 100;
+        assert_eq!((ready(&server), ready(&client)), (left, left), "{victim}");
+    }
 }
 
 /// Ctrl-C ends one party at once, and the other hears of it; both keep what they have.

@@ -161,12 +161,18 @@ impl fmt::Display for Demand {
         let words: Vec<String> = self.words.iter().map(u32::to_string).collect();
         write!(
             f,
-            "{} lookups, {} entries of {} bits, {} index, {} output",
+            "{} lookup{}, {} entries of {} bit{}, {} index, {} output",
             self.batch,
+            plural(self.batch == 1),
             1u64 << self.log_entries(),
             words.join(" and "),
+            plural(self.words == [1]),
             self.shape.index,
             self.shape.output.kind()
         )
     }
+}
+
+const fn plural(one: bool) -> &'static str {
+    if one { "" } else { "s" }
 }

@@ -209,4 +209,20 @@ pub enum LutError {
         /// What it does not take.
         what: &'static str,
     },
+    /// A batch of which a protocol would keep more than it is given.
+    #[error(
+        "{protocol} would keep {mib} MiB for {batch} lookups, more than {limit_mib}: prepare {most} at once at most"
+    )]
+    Memory {
+        /// The protocol asked for.
+        protocol: crate::Protocol,
+        /// Lookups asked for.
+        batch: u64,
+        /// MiB that they would take at a party between the phases.
+        mib: u64,
+        /// MiB allowed.
+        limit_mib: u64,
+        /// The most lookups that they allow.
+        most: u64,
+    },
 }

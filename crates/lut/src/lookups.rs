@@ -118,7 +118,8 @@ impl Lookups {
         })
     }
 
-    /// Looks up with XOR-shared outputs, words of each table's bits.
+    /// Looks up with XOR-shared outputs, words of each table's bits. Shares of indices are taken modulo the number of
+    /// entries, as by [`Self::lookup`].
     ///
     /// # Errors
     /// If the arguments do not fit what was prepared, or the peer fails.
@@ -134,7 +135,8 @@ impl Lookups {
         ch.span("lut-xor", |ch| boolean::lookup(ch, onehots, index, tables))
     }
 
-    /// Looks up in tables of single bits, with XOR-shared outputs.
+    /// Looks up in tables of single bits, with XOR-shared outputs. Shares of indices are taken modulo the number of
+    /// entries, as by [`Self::lookup`].
     ///
     /// # Errors
     /// If the arguments do not fit what was prepared, or the peer fails.

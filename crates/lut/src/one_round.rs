@@ -127,7 +127,8 @@ impl OneRound {
         self.positions.len()
     }
 
-    /// Looks up with additively shared outputs; see [`Lookups::lookup`](crate::Lookups::lookup).
+    /// Looks up with additively shared outputs; see [`Lookups::lookup`](crate::Lookups::lookup). Shares of indices
+    /// are taken modulo the number of entries.
     ///
     /// # Errors
     /// If the arguments do not fit what was prepared, or the peer fails.

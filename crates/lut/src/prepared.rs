@@ -87,7 +87,8 @@ impl Prepared {
     }
 
     /// Looks up this party's shares of the indices in the tables it was prepared for. Returns, for each
-    /// table, this party's shares of the entries, additive or XOR as the demand says.
+    /// table, this party's shares of the entries, additive or XOR as the demand says. Shares of indices are taken modulo the
+    /// number of entries.
     ///
     /// # Errors
     /// If the arguments do not fit what was prepared, or the peer fails.

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use volvelle_net::Role;
 use volvelle_ot::PhasedCost;
+use volvelle_prim::Block;
+use volvelle_prim::fold::row_words;
 
 use crate::shape::{SMALL, check_size};
 use crate::{
@@ -148,7 +150,7 @@ impl Protocol {
     /// Whether the protocol can meet a demand.
     ///
     /// # Errors
-    /// [`LutError::Size`] or [`LutError::Unsuited`], which says why not.
+    /// [`LutError::Size`], [`LutError::Unsuited`] or [`LutError::Memory`], which says why not.
     pub fn takes(self, demand: &Demand) -> Result<(), LutError> {
         self.check(demand.log_entries())?;
         let refuse = |what| {
@@ -164,25 +166,49 @@ impl Protocol {
                 refuse("additively shared outputs")
             }
             Self::OneRound if xor => refuse("XOR-shared outputs"),
-            _ if self.kept_bytes(demand) > MEMORY => refuse("batches that need so much memory"),
-            _ => Ok(()),
+            _ => self.check_memory(demand),
         }
     }
 
-    /// Bytes kept between the phases by the party that keeps more, for the protocols that keep whole tables; at most.
+    fn check_memory(self, demand: &Demand) -> Result<(), LutError> {
+        let (batch, each) = (demand.batch() as u64, self.kept_bytes(demand).max(1));
+        if batch <= MEMORY / each {
+            return Ok(());
+        }
+        Err(LutError::Memory {
+            protocol: self,
+            batch,
+            mib: batch.saturating_mul(each).div_ceil(1 << 20),
+            limit_mib: MEMORY >> 20,
+            most: MEMORY / each,
+        })
+    }
+
+    /// Bytes of a lookup kept between the phases by the party that keeps more.
     fn kept_bytes(self, demand: &Demand) -> u64 {
-        let entries = (demand.batch() as u64) << demand.log_entries();
-        let word_bytes = |bits: &u32| u64::from(bits.div_ceil(8));
+        let (k, words) = (u64::from(demand.log_entries()), demand.words());
+        let (tables, position) = (words.len() as u64, size_of::<u32>() as u64);
+        let row = 8 * row_words(demand.log_entries()) as u64;
+        let signs = if demand.is_xor() { 0 } else { 1 + 16 * tables };
+        let block = size_of::<Block>() as u64;
         match self {
+            Self::Rotation | Self::Doubling => row + position + signs,
+            Self::FlutePlus | Self::Flute => row + position,
+            // Roots and corrections; rows are grown when they are used.
+            Self::Tree => block * k.saturating_sub(6) + position + signs,
+            Self::OneRound => block * k + position + 8 * tables,
+            Self::SpLut => block * (k + 1),
             Self::OpLut | Self::OpLutShifter | Self::Ottt => {
-                entries.saturating_mul(demand.words().iter().map(word_bytes).sum())
+                let entry = |bits: &u32| u64::from(bits.div_ceil(8).next_power_of_two());
+                words.iter().map(entry).sum::<u64>() << k
             }
             Self::Garbled | Self::GarbledLog => {
                 let (k, index) = (demand.log_entries(), demand.shape().index);
-                let one = GarbledLut::cost(self.garbling(), k, index, demand.words(), 8);
-                (one.prep.client_bits / 64).saturating_mul(demand.batch() as u64)
+                GarbledLut::cost(self.garbling(), k, index, words, 8)
+                    .prep
+                    .client_bits
+                    / 64
             }
-            _ => 0,
         }
     }
 
@@ -220,7 +246,7 @@ impl Protocol {
     }
 }
 
-/// Bytes of prepared material that a batch may take.
+/// Bytes of prepared material that a batch may take at a party.
 const MEMORY: u64 = 1 << 31;
 
 impl fmt::Display for Protocol {

@@ -85,7 +85,11 @@ impl Generator {
         }
     }
 
-    pub(crate) fn check(self, log_entries: u32) -> Result<(), LutError> {
+    /// Whether it makes correlations for tables of `2^log_entries` entries.
+    ///
+    /// # Errors
+    /// [`LutError::Size`] if it does not.
+    pub fn check(self, log_entries: u32) -> Result<(), LutError> {
         check_size(self.name(), self.log_entries(), log_entries)
     }
 }

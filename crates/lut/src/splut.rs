@@ -135,7 +135,8 @@ impl SpLut {
         self.batch
     }
 
-    /// Looks up with additively shared outputs; see [`Lookups::lookup`](crate::Lookups::lookup).
+    /// Looks up with additively shared outputs; see [`Lookups::lookup`](crate::Lookups::lookup). Shares of indices
+    /// are taken modulo the number of entries.
     ///
     /// # Errors
     /// If the arguments do not fit what was prepared, or the peer fails.
@@ -149,7 +150,8 @@ impl SpLut {
         self.run(ch, kind, index, tables, Sharing::Additive)
     }
 
-    /// Looks up with XOR-shared outputs; see [`Lookups::lookup_xor`](crate::Lookups::lookup_xor).
+    /// Looks up with XOR-shared outputs; see [`Lookups::lookup_xor`](crate::Lookups::lookup_xor). Shares of indices
+    /// are taken modulo the number of entries.
     ///
     /// # Errors
     /// If the arguments do not fit what was prepared, or the peer fails.

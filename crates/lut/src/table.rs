@@ -6,7 +6,7 @@ use volvelle_prim::{BitVec, mask};
 use zeroize::Zeroizing;
 
 use crate::shape::{check_bits, check_log_entries};
-use crate::{Index, LutError};
+use crate::{Index, LutError, MAX_LOG_ENTRIES};
 
 /// A public table of `2^k` words of `bits` bits. Both parties hold the same one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// From its entries.
+    /// From its entries; [`Self::padded`] takes any number of them.
     ///
     /// # Errors
     /// If there are not `2^k` entries with `k` in range, `bits` is not in `1..=64`, or an entry
@@ -28,6 +28,21 @@ impl Table {
             Some(position) => Err(LutError::EntryTooWide { position, bits }),
             None => Ok(Self { bits, entries }),
         }
+    }
+
+    /// From two or more entries, any number of them: padded with zeros to the next power of two, which is what indices
+    /// are shared modulo from then on. An index at or beyond the entries given is not refused, since nobody sees
+    /// it: it finds 0.
+    ///
+    /// # Errors
+    /// As [`Self::new`] for the padded table; if there are fewer than two entries.
+    pub fn padded(bits: u32, mut entries: Vec<u64>) -> Result<Self, LutError> {
+        let got = entries.len();
+        if !(2..=1 << MAX_LOG_ENTRIES).contains(&got) {
+            return Err(LutError::Entries { got });
+        }
+        entries.resize(got.next_power_of_two(), 0);
+        Self::new(bits, entries)
     }
 
     /// Entry `i` is `f(i)` modulo `2^bits`, for `i < 2^log_entries`.
@@ -265,6 +280,22 @@ impl Selector {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn padded_with_zeros() {
+        for (given, padded) in [(2, 2), (3, 4), (4, 4), (5, 8), (100, 128)] {
+            let table = Table::padded(8, vec![7; given]).unwrap();
+            assert_eq!((table.len(), table.bits()), (padded, 8));
+            let expected = (0..padded).map(|i| if i < given { 7 } else { 0 });
+            assert!(table.entries().iter().copied().eq(expected), "{given}");
+        }
+        for wrong in [0, 1, (1 << MAX_LOG_ENTRIES) + 1] {
+            let refused = Table::padded(8, vec![0; wrong]);
+            assert!(matches!(refused, Err(LutError::Entries { got }) if got == wrong));
+        }
+        assert!(Table::padded(2, vec![1, 2, 4]).is_err());
+        assert!(Table::padded(0, vec![0; 3]).is_err());
+    }
 
     #[test]
     fn a_single_selected_entry_is_that_of_the_offset() {

@@ -7,7 +7,7 @@ use volvelle_prim::hash::Tccr;
 use volvelle_prim::{Block, lanes};
 use zeroize::Zeroizing;
 
-use crate::session::{check_count, check_width, tweak};
+use crate::session::{check_count, check_width};
 use crate::{Ot, OtError};
 
 /// Blocks of one pad of a piece's OTs: 8 KiB, and as much of the other pad and of what is hashed.
@@ -45,7 +45,7 @@ impl Ot {
                 let (zeros, ones) = (&mut zeros[..q.len() * width], &mut ones[..q.len() * width]);
                 ot.sender.extend(ch, q)?;
                 let hash = Tccr {
-                    first: tweak(ot.role, ot.sent),
+                    first: ot.tweak(ot.role, ot.sent),
                     width,
                 };
                 hash.hash_both(q, delta, zeros, ones);
@@ -82,7 +82,7 @@ impl Ot {
                 let pads = &mut pads[..r.len() * width];
                 ot.receiver.extend(ch, r)?;
                 let hash = Tccr {
-                    first: tweak(ot.role.other(), ot.received),
+                    first: ot.tweak(ot.role.other(), ot.received),
                     width,
                 };
                 hash.hash(r, Block::ZERO, pads);

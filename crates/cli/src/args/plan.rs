@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
+use volvelle_lut::Protocol;
 use volvelle_lut::plan::Objective;
-use volvelle_lut::{MAX_LOG_ENTRIES, Protocol};
 use volvelle_net::Link;
 
-use super::{IndexKind, LINK_HELP, OtEngine};
+use super::{Entries, IndexKind, LINK_HELP, OtEngine};
 
 /// A protocol by name, or whichever suits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +73,13 @@ Examples:
   volvelle plan --table 256x64,64:5000      two tables read at one index")]
 pub struct PlanArgs {
     /// Entries of the table; padded to a power of two
-    #[arg(long, value_name = "N", default_value_t = 256, conflicts_with = "table", value_parser = clap::value_parser!(u32).range(2..=1 << MAX_LOG_ENTRIES))]
-    pub entries: u32,
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "256",
+        conflicts_with = "table"
+    )]
+    pub entries: Entries,
     /// Bits of an entry, 1..64
     #[arg(long, value_name = "L", default_value_t = 64, conflicts_with = "table", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub bits: u32,
@@ -116,11 +121,21 @@ pub enum OutputKind {
     Xor,
 }
 
+impl OutputKind {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Additive => "additive",
+            Self::Xor => "xor",
+        }
+    }
+}
+
 /// Tables looked up at one index, and how often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSpec {
-    /// Entries, as given.
-    pub entries: u32,
+    /// Entries, 2 or more.
+    pub entries: Entries,
     /// Bits of each table.
     pub bits: Vec<u32>,
     /// Lookups.
@@ -138,13 +153,13 @@ impl std::str::FromStr for TableSpec {
             Ok(n) if (1..=max).contains(&n) => Ok(n),
             _ => Err(format!("{what} must be 1 to {max}, got `{text}`")),
         };
-        let entries = number(entries, 1 << MAX_LOG_ENTRIES, "entries")?;
+        let entries = entries.parse()?;
         let bits = bits
             .split(',')
             .map(|bits| number(bits, 64, "bits of an entry"))
             .collect::<Result<_, _>>()?;
         Ok(Self {
-            entries: entries.max(2),
+            entries,
             bits,
             batch: number(batch, 1 << 26, "the batch")?,
         })

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use volvelle_lut::{Generator, Lookups, Shape};
 use volvelle_ot::OtConfig;
 
-use super::{Ahead, IndexKind, PeerArgs, entries};
+use super::{Ahead, Entries, IndexKind, PeerArgs};
 
 /// `volvelle preprocess`
 #[derive(Clone, Debug, Args)]
@@ -23,9 +23,10 @@ The key file is made if neither it nor the store is there. It opens this party's
 pub struct PreprocessArgs {
     #[command(flatten)]
     pub store: StoreArgs,
-    /// Entries of the tables that will be looked up in, a power of two 2..1048576; rows take an eighth of them in bytes on disk
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = entries)]
-    pub entries: u32,
+    /// Entries of the tables that will be looked up in, 2..1048576, padded to a power of two; rows take an eighth of them in
+    /// bytes on disk
+    #[arg(long, value_name = "N", default_value = "256")]
+    pub entries: Entries,
     /// Bits of an entry, 1..64; with 1, and with a boolean index, the output is XOR-shared
     #[arg(long, value_name = "L", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub bits: u32,

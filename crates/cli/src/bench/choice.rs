@@ -5,7 +5,7 @@
 //! run ([`Horizon::Session`]).
 
 use volvelle_lut::plan::{Machine, Objective, Planner};
-use volvelle_lut::{Demand, LutError, Protocol};
+use volvelle_lut::{Demand, Index, LutError, Protocol};
 use volvelle_net::{Channel, Label};
 use volvelle_ot::{Cost, Engine, Horizon, OtConfig, OtDemand};
 
@@ -92,15 +92,64 @@ pub fn lookup(
             if let Some(engine) = bench.engine() {
                 planner = planner.engine(engine);
             }
-            planner.plan(demand)?.chosen().protocol
+            let plan = planner.plan(demand);
+            plan.map_err(|e| because(e, demand))?.chosen().protocol
         }
     };
-    protocol.takes(demand)?;
+    check(protocol, demand)?;
     let cost = protocol.cost(demand).ok_or(LutError::NoProtocol)?;
     Ok(Choice {
         protocol: Some(protocol),
         engine: engine(bench, &cost.total()),
     })
+}
+
+/// Whether a protocol meets a demand.
+///
+/// # Errors
+/// If it does not; with what to ask for instead, where another kind of shares would do.
+pub fn check(protocol: Protocol, demand: &Demand) -> Result<(), CliError> {
+    let Err(source) = protocol.takes(demand) else {
+        return Ok(());
+    };
+    let (k, index) = (demand.log_entries(), demand.shape().index);
+    let (words, batch) = (demand.words(), demand.batch());
+    let others = [
+        ("--output xor", Demand::xor(k, index, words, batch)?),
+        (
+            "--output additive",
+            Demand::additive(k, index, words, batch)?,
+        ),
+        // Its outputs are XOR-shared where nothing else is said.
+        (
+            "--index boolean",
+            Demand::xor(k, Index::Boolean, words, batch)?,
+        ),
+    ];
+    let other = others
+        .iter()
+        .find(|(_, other)| protocol.takes(other).is_ok());
+    Err(match other {
+        Some(&(give, _)) => CliError::Shares { source, give },
+        None => source.into(),
+    })
+}
+
+/// Why no protocol takes a demand, where that is for its batch: how many lookups would do.
+pub fn because(error: LutError, demand: &Demand) -> LutError {
+    let most = |error: &LutError| match error {
+        LutError::Memory { most, .. } => Some(*most),
+        _ => None,
+    };
+    let refusals = Protocol::ALL.into_iter();
+    let refusals = refusals.filter_map(|protocol| protocol.takes(demand).err());
+    match error {
+        LutError::NoProtocol => refusals
+            .filter(|refusal| most(refusal).is_some())
+            .max_by_key(most)
+            .unwrap_or(error),
+        error => error,
+    }
 }
 
 #[cfg(test)]

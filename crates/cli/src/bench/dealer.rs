@@ -11,6 +11,7 @@ use volvelle_prim::{Block, Prg, mask};
 
 use super::Case;
 use super::lanes::{run_all, split};
+use crate::args::plan::OutputKind;
 use crate::args::{BenchLutArgs, DealArgs, IndexKind};
 use crate::child::{Event, Family, end_with_parent};
 use crate::error::CliError;
@@ -44,14 +45,12 @@ fn shape(args: &BenchLutArgs) -> Shape {
         IndexKind::Arithmetic => Index::Arithmetic,
         IndexKind::Boolean => Index::Boolean,
     };
-    let xor = index == Index::Boolean || args.bits == 1;
     Shape {
-        log_entries: args.entries.ilog2(),
+        log_entries: args.entries.log(),
         index,
-        output: if xor {
-            Output::Xor
-        } else {
-            Output::word(args.bits)
+        output: match args.output() {
+            OutputKind::Xor => Output::Xor,
+            OutputKind::Additive => Output::word(args.bits),
         },
     }
 }
@@ -91,8 +90,13 @@ pub fn run(args: &BenchLutArgs) -> Result<(), CliError> {
 
 /// Starts the dealer, and connects both parties of every lane with it and with each other.
 fn connect_all(args: &BenchLutArgs, family: &Family) -> Result<Vec<End>, CliError> {
-    let [entries, bits, batch, threads] =
-        [args.entries, args.bits, args.batch, args.bench.threads].map(|n| n.to_string());
+    let [entries, bits, batch, threads] = [
+        args.entries.padded(),
+        args.bits,
+        args.batch,
+        args.bench.threads,
+    ]
+    .map(|n| n.to_string());
     let (index, link) = (shape(args).index.to_string(), args.bench.link.to_string());
     let deal = [
         "deal",
@@ -104,6 +108,8 @@ fn connect_all(args: &BenchLutArgs, family: &Family) -> Result<Vec<End>, CliErro
         &bits,
         "--index",
         &index,
+        "--output",
+        args.output().name(),
         "--batch",
         &batch,
         "--threads",
@@ -224,9 +230,10 @@ fn parameters(args: &BenchLutArgs, shape: &Shape) -> super::Parameters {
         ("bench", "lut".into()),
         ("protocol", "grotto".into()),
         ("model", MODEL.into()),
-        ("entries", args.entries.into()),
+        ("entries", args.entries.padded().into()),
         ("bits", args.bits.into()),
         ("index", shape.index.to_string().into()),
+        ("output", args.output().name().into()),
         ("batch", args.batch.into()),
         ("engine", "none".into()),
     ]

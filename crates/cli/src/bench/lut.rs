@@ -7,7 +7,7 @@ use volvelle_prim::{Block, Prg, mask};
 use super::choice;
 use super::lanes::{End, Lanes, Measured, Wires, split};
 use super::{Case, Parameters};
-use crate::args::plan::ProtocolChoice;
+use crate::args::plan::{OutputKind, ProtocolChoice};
 use crate::args::store::Maker;
 use crate::args::{BenchArgs, BenchLutArgs, IndexKind};
 use crate::error::CliError;
@@ -134,6 +134,7 @@ impl Job {
 /// # Errors
 /// If a protocol fails or a result is wrong.
 pub fn run(args: &BenchLutArgs) -> Result<(), CliError> {
+    args.entries.say_padding();
     match (args.protocol == ProtocolChoice::Grotto, args.dealer) {
         (true, true) => return super::dealer::run(args),
         (true, false) => {
@@ -156,22 +157,16 @@ pub fn run(args: &BenchLutArgs) -> Result<(), CliError> {
     })
 }
 
-/// XOR shares come out where the index is XOR-shared or entries are single bits.
 fn demand(args: &BenchLutArgs) -> Result<Demand, CliError> {
-    let (k, words, batch) = (args.entries.ilog2(), [args.bits], args.batch as usize);
+    let (k, words, batch) = (args.entries.log(), [args.bits], args.batch as usize);
     let index = match args.index {
         IndexKind::Arithmetic => Index::Arithmetic,
         IndexKind::Boolean => Index::Boolean,
     };
-    // This one has additive outputs only.
-    let additive = args.protocol == ProtocolChoice::Named(Protocol::OneRound);
-    Ok(
-        if !additive && (index == Index::Boolean || args.bits == 1) {
-            Demand::xor(k, index, &words, batch)?
-        } else {
-            Demand::additive(k, index, &words, batch)?
-        },
-    )
+    Ok(match args.output() {
+        OutputKind::Xor => Demand::xor(k, index, &words, batch)?,
+        OutputKind::Additive => Demand::additive(k, index, &words, batch)?,
+    })
 }
 
 /// Only one-hot correlations are stored: of these, the ones with the fewest bits unless named.
@@ -189,13 +184,17 @@ fn protocol_asked(args: &BenchLutArgs, demand: &Demand) -> ProtocolChoice {
 
 fn run_one(args: &BenchLutArgs) -> Result<(), CliError> {
     let demand = demand(args)?;
+    if let ProtocolChoice::Named(protocol) = args.protocol {
+        choice::check(protocol, &demand)?;
+    }
     let parameters = |protocol: &'static str, bench: &BenchArgs| {
         let mut parameters: Parameters = vec![
             ("bench", "lut".into()),
             ("protocol", protocol.into()),
-            ("entries", args.entries.into()),
+            ("entries", args.entries.padded().into()),
             ("bits", args.bits.into()),
             ("index", demand.shape().index.to_string().into()),
+            ("output", args.output().name().into()),
             ("batch", args.batch.into()),
             ("engine", bench.ot_name().into()),
         ];

@@ -1,6 +1,6 @@
 //! `volvelle bench`: what protocols cost, measured, with every result checked against plaintext.
 
-mod choice;
+pub mod choice;
 pub mod compare;
 pub mod dealer;
 mod halves;
@@ -10,6 +10,7 @@ mod notes;
 pub mod ot;
 pub mod paper;
 mod stored;
+pub mod vectors;
 
 use clap::ValueEnum;
 use serde::{Serialize, Serializer};

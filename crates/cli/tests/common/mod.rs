@@ -114,6 +114,11 @@ impl Process {
         value["listening"].as_str().unwrap().to_owned()
     }
 
+    /// Reads no more of what it prints.
+    pub fn close_output(&mut self) {
+        self.stdout = None;
+    }
+
     /// Ends it as if the machine had lost power.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -128,9 +133,11 @@ impl Process {
     #[track_caller]
     pub fn wait(mut self) -> Ended {
         let mut rest = String::new();
-        let mut stdout = self.stdout.take().unwrap();
+        let stdout = self.stdout.take();
         let reader = thread::spawn(move || {
-            let _ = stdout.read_to_string(&mut rest);
+            if let Some(mut stdout) = stdout {
+                let _ = stdout.read_to_string(&mut rest);
+            }
             rest
         });
         let deadline = Instant::now() + PATIENCE;

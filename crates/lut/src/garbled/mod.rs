@@ -270,8 +270,8 @@ impl GarbledLut {
         self.batch
     }
 
-    /// Looks up: `index[i]` is this party's share of index `i`. Returns, for each table, this party's shares of
-    /// the entries, of the kind prepared for.
+    /// Looks up: `index[i]` is this party's share of index `i` (taken modulo the number of entries). Returns, for each
+    /// table, this party's shares of the entries, of the kind prepared for.
     ///
     /// # Errors
     /// If there are not as many indices as were prepared for, or the peer fails.

@@ -128,7 +128,7 @@ impl Dealt {
     }
 
     /// Looks up with additively shared outputs; see [`Lookups::lookup`](crate::Lookups::lookup). `ch` connects
-    /// the parties.
+    /// the parties. Shares of indices are taken modulo the number of entries.
     ///
     /// # Errors
     /// If the arguments do not fit what was dealt, or the peer fails.
@@ -168,7 +168,7 @@ impl Dealt {
     }
 
     /// Looks up with XOR-shared outputs; see [`Lookups::lookup_xor`](crate::Lookups::lookup_xor). `ch` connects
-    /// the parties.
+    /// the parties. Shares of indices are taken modulo the number of entries.
     ///
     /// # Errors
     /// If the arguments do not fit what was dealt, or the peer fails.
@@ -188,7 +188,7 @@ impl Dealt {
     }
 
     /// Looks up in tables that are constant on intervals, with XOR-shared outputs, without evaluating the keys at every
-    /// point: `2·depth` hashes an interval. `ch` connects the parties.
+    /// point: `2·depth` hashes an interval. `ch` connects the parties. Shares of indices are taken modulo the number of entries.
     ///
     /// # Errors
     /// If the index is not shared additively, the arguments do not fit what was dealt, or the peer fails.

@@ -98,10 +98,23 @@ pub enum StoreError {
         /// As which it was to be used.
         got: volvelle_net::Role,
     },
-    /// Correlations of another shape than asked for, or than the peer's.
+    /// A file of correlations of another shape than asked for.
+    #[error(
+        "{path}: the store is for {holds}, asked for were {asked}; ask for the store's, give another file, \
+         or remove this one at both parties"
+    )]
+    FileShape {
+        /// The file.
+        path: PathBuf,
+        /// Asked for.
+        asked: String,
+        /// The file's.
+        holds: String,
+    },
+    /// Correlations of another shape than the store's, or than the peer's.
     #[error("expected correlations for {ours}, but {whose} for {theirs}")]
     OtherShape {
-        /// This party's store's, or the one asked for.
+        /// This party's.
         ours: String,
         /// Whose the other is: "the peer's store is", "the lookups are".
         whose: &'static str,

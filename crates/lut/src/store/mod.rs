@@ -103,8 +103,8 @@ impl Store {
     }
 
     /// [`open`](Self::open) and [`reconcile`](Self::reconcile) where there is a file, [`create`](Self::create) where there is
-    /// none, at both parties at once. A store that has never held anything is made anew if the peer has none that goes with
-    /// it: making it was interrupted.
+    /// none, at both parties at once. A store that has never held anything is made anew if it is for another shape or role,
+    /// or the peer has none that goes with it: making it was interrupted.
     ///
     /// # Errors
     /// As those; and if one party has a store with correlations and the other none.
@@ -119,11 +119,13 @@ impl Store {
             return Self::create(path, key, ch, shape);
         }
         let mut store = Self::open(path, key)?;
-        store.check_role(ch)?;
-        check_same_shape(shape, "the file is", store.shape())?;
-        let ours = store.terms();
+        let ours = match store.check_asked(ch, shape) {
+            Ok(()) => store.terms(),
+            Err(_) if store.terms().is_unused() => fresh_terms(shape),
+            Err(refusal) => return Err(refusal.into()),
+        };
         let theirs = agree::exchange(ch, &ours)?;
-        if theirs.present && theirs.id == ours.id {
+        if ours.present && theirs.present && theirs.id == ours.id {
             store.settle(&theirs)?;
             return Ok(store);
         }
@@ -334,6 +336,19 @@ impl Store {
         } else {
             StoreError::PeerHasNone { path }
         }
+    }
+
+    /// Whether this is the store to go on with.
+    fn check_asked(&self, ch: &Channel, shape: &Shape) -> Result<(), StoreError> {
+        self.check_role(ch)?;
+        if self.shape() == shape {
+            return Ok(());
+        }
+        Err(StoreError::FileShape {
+            path: self.file.path.clone(),
+            asked: describe(shape),
+            holds: describe(self.shape()),
+        })
     }
 
     fn check_role(&self, ch: &Channel) -> Result<(), StoreError> {

@@ -26,8 +26,12 @@ fn demands() -> Vec<Demand> {
 fn run(protocol: Protocol, demand: &Demand) -> [u64; 2] {
     let (k, shape) = (demand.log_entries(), demand.shape());
     let tables = words(k, demand.words(), 3);
-    let client = random_index(k, demand.batch(), 1);
-    let server = random_index(k, demand.batch(), 2);
+    // Shares are taken modulo the number of entries, whatever is above.
+    let shares = |seed| -> Vec<u64> {
+        let shares = random_index(k, demand.batch(), seed);
+        shares.iter().map(|i| i | (i + seed) << k).collect()
+    };
+    let (client, server) = (shares(1), shares(2));
     let (mut client_ot, mut server_ot) = ideal_pair(7);
     let party = |ch: &mut Channel, ot: &mut Ot, index: &[u64]| {
         ch.set_phase(Phase::Preprocessing);
@@ -98,6 +102,44 @@ fn a_protocol_is_prepared_exactly_where_it_takes_a_demand() {
             );
         }
     }
+}
+
+#[test]
+fn the_largest_batch_that_memory_allows() {
+    let takes = |protocol: Protocol, demand: &Demand, batch: u64| {
+        protocol.takes(&demand.with_batch(batch as usize).unwrap())
+    };
+    for protocol in Protocol::ALL {
+        for k in [
+            *protocol.log_entries().start(),
+            *protocol.log_entries().end(),
+        ] {
+            let demand = [
+                Demand::additive(k, Index::Arithmetic, &[64], 1).unwrap(),
+                Demand::xor(k, Index::Boolean, &[64], 1).unwrap(),
+            ];
+            let demand = demand.iter().find(|demand| protocol.takes(demand).is_ok());
+            let demand = demand.unwrap();
+            let Err(LutError::Memory { most, .. }) = takes(protocol, demand, 1 << 40) else {
+                panic!("{protocol} 2^{k}");
+            };
+            takes(protocol, demand, most).unwrap();
+            assert!(
+                takes(protocol, demand, most + 1).is_err(),
+                "{protocol} 2^{k}"
+            );
+            let rows = most << k >> 3;
+            assert!(protocol.generator().is_none() || k > 12 || rows <= 1 << 31);
+        }
+    }
+    let demand = Demand::additive(12, Index::Arithmetic, &[64], 1 << 26).unwrap();
+    let refused = Protocol::Doubling.takes(&demand).unwrap_err().to_string();
+    assert!(
+        refused.contains("67108864 lookups")
+            && refused.contains("2048")
+            && refused.contains("at once"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -38,8 +38,8 @@ use volvelle_prim::lpn::LocalLinearCode;
 use volvelle_prim::{Block, Prg};
 use zeroize::Zeroizing;
 
-use groups::{Grower, Iteration};
 pub(crate) use groups::{Checks, Half, ReceiverHalf, SenderHalf, security};
+use groups::{Grower, Iteration};
 pub use params::Set;
 
 use crate::engine::{CotReceiver, CotSender, CotSource, Supply, hand_out};

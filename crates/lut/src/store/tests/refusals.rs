@@ -195,6 +195,37 @@ fn stores_that_do_not_go_together() {
     assert!(matches!(client, StoreError::Role { .. }), "{client}");
 }
 
+/// A store that has never held anything is in nobody's way; one that has is not given up.
+#[test]
+fn another_shape_asked_for() {
+    let wider = shape(3, Index::Boolean, Output::Xor);
+    let open = |stores: &Stores| {
+        stores.both(|party| {
+            let key = key(party.ch.role());
+            let store = Store::open_or_create(&party.path, &key, party.ch, &wider);
+            store.map(|store| store.shape().clone())
+        })
+    };
+    let empty = Stores::filled(&small(), &[]);
+    std::fs::remove_file(empty.path(Role::Server)).unwrap();
+    for _again in 0..2 {
+        let (client, server) = open(&empty);
+        assert_eq!(
+            (client.unwrap(), server.unwrap()),
+            (wider.clone(), wider.clone())
+        );
+    }
+    let (client, server) = open(&Stores::filled(&small(), &[1]));
+    for error in [store_error(client), store_error(server)] {
+        let text = error.to_string();
+        assert!(matches!(error, StoreError::FileShape { .. }), "{text}");
+        assert!(
+            text.contains("is for 4 entries") && text.contains("asked for were 8 entries"),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn a_store_at_one_party_only() {
     let stores = Stores::filled(&small(), &[10]);
