@@ -6,7 +6,7 @@ use volvelle_prim::{Block, Prg, mask};
 
 use super::Case;
 use super::choice;
-use super::lanes::{End, Lanes, Wires, split};
+use super::lanes::{End, Lanes, Measured, Wires, split};
 use crate::args::plan::ProtocolChoice;
 use crate::args::{BenchArgs, BenchLutArgs, IndexKind};
 use crate::error::CliError;
@@ -31,6 +31,14 @@ pub struct Outcome {
     pub wrong: Vec<(usize, usize)>,
 }
 
+/// What one run of a job has measured.
+pub struct Run {
+    pub prep: Measured,
+    pub online: Measured,
+    /// For each end, its lane and how many of the lane's lookups were wrong.
+    pub wrong: Vec<(usize, usize)>,
+}
+
 impl Job {
     /// Lookups in tables of random entries.
     pub fn new(protocol: Protocol, demand: Demand) -> Result<Self, CliError> {
@@ -50,6 +58,21 @@ impl Job {
 
     /// Runs the job, `sizes[lane]` lookups in each lane, and checks every result.
     pub fn run(&self, lanes: &mut Lanes, sizes: &[usize]) -> Result<Outcome, CliError> {
+        let Run {
+            prep,
+            online,
+            wrong,
+        } = self.measure(lanes, sizes)?;
+        let batch = self.demand.batch();
+        Ok(Outcome {
+            prep: lanes.per_item(&prep, batch)?,
+            online: lanes.per_item(&online, batch)?,
+            wrong,
+        })
+    }
+
+    /// Runs the job and checks every result, but does not yet say what making OTs took.
+    pub fn measure(&self, lanes: &mut Lanes, sizes: &[usize]) -> Result<Run, CliError> {
         let mut prg = Prg::from_os();
         let indices = lanes.map(|end| {
             let mut values = vec![0; sizes[end.lane]];
@@ -67,16 +90,11 @@ impl Job {
         let (outputs, online) = lanes.phase(Phase::Online, inputs, |end, (prepared, index)| {
             Ok(prepared.lookup(&mut end.channel, index, &self.tables)?)
         })?;
-        let batch = self.demand.batch();
-        let (prep, online) = (
-            lanes.per_item(&prep, batch)?,
-            lanes.per_item(&online, batch)?,
-        );
         let results = indices.iter().zip(&outputs).collect();
         let (wrong, _) = lanes.phase(Phase::Online, results, |end, (index, outputs)| {
             Ok((end.lane, self.wrong(end, index, outputs)?))
         })?;
-        Ok(Outcome {
+        Ok(Run {
             prep,
             online,
             wrong,
@@ -86,10 +104,13 @@ impl Job {
     /// How many of a lane's lookups differ from a table.
     fn wrong(&self, end: &mut End, index: &[u64], outputs: &[Vec<u64>]) -> Result<usize, CliError> {
         let k = self.demand.log_entries();
-        let their_index = end.open_to_check(index, k)?;
+        let own = self.tables.iter().zip(outputs);
+        let own = own.map(|(table, own)| (own.as_slice(), table.bits()));
+        let opened: Vec<_> = [(index, k)].into_iter().chain(own).collect();
+        let mut theirs = end.open_all_to_check(&opened)?.into_iter();
+        let their_index = theirs.next().unwrap_or_default();
         let mut right = vec![true; index.len()];
-        for (table, own) in self.tables.iter().zip(outputs) {
-            let theirs = end.open_to_check(own, table.bits())?;
+        for ((table, own), theirs) in self.tables.iter().zip(outputs).zip(theirs) {
             for (i, right) in right.iter_mut().enumerate() {
                 let found = if self.demand.is_xor() {
                     own[i] ^ theirs[i]

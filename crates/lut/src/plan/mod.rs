@@ -9,7 +9,6 @@
 
 mod cache;
 mod calibrate;
-mod clock;
 mod machine;
 mod predict;
 
@@ -19,10 +18,10 @@ use std::str::FromStr;
 use volvelle_net::Link;
 use volvelle_ot::{Engine, Horizon, OtConfig, OtDemand, Security};
 
+pub use calibrate::SelfTiming;
 pub use machine::{Machine, Sample};
 pub use predict::{Predicted, Prediction};
 
-use self::clock::processor_time;
 use crate::{Demand, LutError, Protocol};
 
 /// What a plan minimises.

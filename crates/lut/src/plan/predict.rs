@@ -16,7 +16,7 @@ use volvelle_net::Link;
 use volvelle_ot::{Cost, Figures, PhasedCost};
 
 use super::Planner;
-use super::machine::Own;
+use super::machine::{Both, Making};
 use crate::{Demand, Protocol};
 
 /// What a phase is expected to cost a lookup.
@@ -89,7 +89,7 @@ impl Planner {
         })
     }
 
-    fn phase(&self, cost: &Cost, own: Own, demand: &Demand) -> Predicted {
+    fn phase(&self, cost: &Cost, own: Both, demand: &Demand) -> Predicted {
         let ot = self.engine.figures();
         let batch = demand.batch() as f64;
         let ot_bits = (ot.sender_bits + ot.receiver_bits) * cost.cots() as f64;
@@ -100,9 +100,16 @@ impl Planner {
         }
     }
 
-    fn parts(&self, cost: &Cost, own: Own, demand: &Demand) -> Parts {
+    fn parts(&self, cost: &Cost, own: Both, demand: &Demand) -> Parts {
         let ot = self.engine.figures();
-        let making = self.machine.ot_speed * ot.ns * cost.cots() as f64;
+        let making = |m: &Making| {
+            let ots = [cost.cots_client, cost.cots_server].map(|ots| ots as f64);
+            let first = ots.map(|ots| ots.min(ot.group));
+            ot.ns * (m.each * (ots[0] + ots[1]) + m.first * (first[0] + first[1]))
+        };
+        let batch = demand.batch() as f64;
+        let parties = own.iter().zip(&self.machine.making);
+        let parties = parties.map(|(own, m)| own.fixed + own.each * batch + making(m));
         let directions = u64::from(cost.cots_client > 0) + u64::from(cost.cots_server > 0);
         // One party alone makes OTs and goes on: its messages leave together.
         let extra = if directions == 1 && cost.rounds > 0 {
@@ -117,7 +124,7 @@ impl Planner {
             self.link.rtt().as_nanos() as f64 / 2.0 + WAKING_NS
         };
         Parts {
-            computing: own.fixed + own.each * demand.batch() as f64 + making,
+            computing: parties.fold(0.0, f64::max),
             sending: sending(&self.link, cost, &ot),
             waiting: (cost.rounds + extra) as f64 * latency,
         }

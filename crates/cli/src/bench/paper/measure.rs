@@ -1,17 +1,24 @@
 //! Measuring cases, each once however many tables show it.
+//!
+//! The cases of a link are run in turn, short ones again and again. Before each turn the machine is timed anew, by runs that
+//! have nothing to do with the cases; with that the protocols are chosen and every run predicted. Of each case the median
+//! run counts, against what was predicted for that run: slow spells of the machine, of milliseconds to minutes, then meet some runs
+//! of many cases and not all runs of one, and the planner knows what any user of it knows who has timed the machine lately.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use volvelle_lut::plan::{Machine, Objective, Planner, Prediction};
-use volvelle_lut::{Demand, Index, Protocol};
+use volvelle_lut::plan::{Machine, Objective, Planner, Prediction, SelfTiming};
+use volvelle_lut::{Demand, Index, LutError, Protocol};
 use volvelle_net::Link;
 use volvelle_ot::{Engine, Horizon, OtConfig, OtDemand, Security};
 
 use crate::args::{BenchArgs, OtBase, OtEngine, OtSecurity, Transport};
-use crate::bench::lanes::Lanes;
-use crate::bench::lut::Job;
+use crate::bench::lanes::{Lanes, Making};
+use crate::bench::lut::{Job, Run};
 use crate::error::CliError;
+use crate::progress::Progress;
 use crate::report::PerItem;
 
 /// How much is measured.
@@ -21,8 +28,13 @@ pub struct Effort {
     pub batch: usize,
     /// A case takes fewer lookups if these would take longer than so many seconds.
     pub seconds: f64,
-    /// Runs of a case, of which the median counts; long cases are run once.
+    /// Runs of a case, of which the median counts: the most of them, and for how many seconds.
     pub runs: usize,
+    pub running: f64,
+    /// The same for sessions of a single case.
+    pub sessions: usize,
+    /// Of how many timings of the machine the medians count, the last made before each turn; 0: it is not timed anew.
+    pub timings: usize,
     /// Every n-th of the paper's widths and sizes.
     pub every: usize,
     /// Places in [`LINKS`] of the links in use, in the order of measuring.
@@ -36,7 +48,10 @@ impl Effort {
     pub const FULL: Self = Self {
         batch: 100_000,
         seconds: 20.0,
-        runs: 3,
+        runs: 9,
+        running: 1.0,
+        sessions: 3,
+        timings: 3,
         every: 1,
         links: &[2, 0, 1],
         rivals: 4.0,
@@ -45,7 +60,10 @@ impl Effort {
     pub const QUICK: Self = Self {
         batch: 20_000,
         seconds: 0.35,
-        runs: 3,
+        runs: 9,
+        running: 0.2,
+        sessions: 1,
+        timings: 3,
         every: 3,
         links: &[2, 0, 1],
         rivals: 1.4,
@@ -55,6 +73,9 @@ impl Effort {
         batch: 200,
         seconds: 0.02,
         runs: 1,
+        running: 0.0,
+        sessions: 1,
+        timings: 0,
         every: 3,
         links: &[2, 0],
         rivals: 0.0,
@@ -68,6 +89,23 @@ impl Effort {
             .map(|(_, value)| *value)
             .collect()
     }
+
+    /// Whether a case is run once more.
+    fn goes_on(&self, trial: &Trial) -> bool {
+        if trial.key.once.is_some() {
+            return trial.turns.len() < self.sessions;
+        }
+        self.is_worth_it(trial.turns.len(), trial.took)
+    }
+
+    /// Whether a case of a session is run once more after so many runs in so long.
+    fn is_worth_it(&self, runs: usize, took: Duration) -> bool {
+        let (took, few) = (took.as_secs_f64(), self.runs.min(3));
+        runs == 0
+            || runs < self.runs && took < self.running
+            // Long cases, mostly waiting, three times unless they are very long.
+            || runs < few && took < 2.5 * self.running * runs as f64
+    }
 }
 
 /// The links, in the order of the tables.
@@ -78,7 +116,7 @@ pub const LINKS: [(&str, Link); 3] = [
 ];
 
 /// What is looked up: entries, bits of a word (128: two tables of 64 at one index), and how it is shared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
     pub entries: u32,
     pub word: u32,
@@ -118,9 +156,14 @@ pub struct Case {
     pub online: PerItem,
     /// Set-up a lookup, where it is counted.
     pub setup: PerItem,
+    /// Where OTs are from, and nanoseconds to make one.
+    pub engine: Engine,
+    pub ot_ns: f64,
     pub predicted: Prediction,
     /// Predicted µs of the set-up a lookup.
     pub predicted_setup_us: f64,
+    /// Lookups checked in all runs, and how many of them were wrong.
+    pub checked: usize,
     pub wrong: usize,
 }
 
@@ -149,13 +192,15 @@ impl Case {
                 "arithmetic"
             },
             batch: self.batch,
+            engine: self.engine.to_string(),
+            ot_ns: self.ot_ns,
             setup: key.once.map(|_| self.setup),
             prep: self.prep,
             online: self.online,
             total,
             predicted_bits: self.predicted.total.bits,
             predicted_us: self.predicted_us(),
-            checked: self.batch,
+            checked: self.checked,
             wrong: self.wrong,
         }
     }
@@ -170,6 +215,8 @@ pub struct CaseReport {
     bits: u32,
     index: &'static str,
     batch: usize,
+    engine: String,
+    ot_ns: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     setup: Option<PerItem>,
     prep: PerItem,
@@ -181,22 +228,56 @@ pub struct CaseReport {
     wrong: usize,
 }
 
+/// What is planned: a link's place, a kind, what is minimised, and lookups if they are all.
+type Question = (usize, Kind, Objective, Option<u32>);
+
 /// All that has been measured.
 pub struct Measurements {
+    timing: Option<SelfTiming>,
     machine: Machine,
     effort: Effort,
     /// One session a link, with the engine that suits a long one.
-    sessions: Vec<Option<(Engine, Lanes)>>,
+    sessions: Vec<Option<Lanes>>,
+    /// What the planner said before anything was measured.
+    chosen: HashMap<Question, Protocol>,
     cases: BTreeMap<Key, Case>,
+    choices: Vec<ChoiceMade>,
+}
+
+/// How the planner's choice by total time went in one case.
+#[derive(Clone, Debug)]
+pub struct ChoiceMade {
+    pub link: usize,
+    pub kind: Kind,
+    /// What it chose before each turn, the same ones once.
+    pub chosen: Vec<Protocol>,
+    /// The median of what these took in their turns.
+    pub us: f64,
+}
+
+/// A case on its way.
+struct Trial {
+    key: Key,
+    demand: Demand,
+    /// In a session, what its runs have measured, and what was predicted for each.
+    runs: Vec<(Prediction, Run)>,
+    /// The turns of these.
+    turns: Vec<usize>,
+    /// Sessions of their own.
+    sessions: Vec<Case>,
+    took: Duration,
 }
 
 impl Measurements {
     /// None yet.
     pub fn new(machine: Machine, effort: Effort) -> Self {
         Self {
+            timing: None,
+            choices: Vec::new(),
             machine,
             effort,
             sessions: LINKS.iter().map(|_| None).collect(),
+            chosen: HashMap::new(),
             cases: BTreeMap::new(),
         }
     }
@@ -234,8 +315,30 @@ impl Measurements {
     /// Lookups checked, and how many of them were wrong.
     pub fn checked(&self) -> (u64, u64) {
         self.cases().fold((0, 0), |(checked, wrong), case| {
-            (checked + case.batch as u64, wrong + case.wrong as u64)
+            (checked + case.checked as u64, wrong + case.wrong as u64)
         })
+    }
+
+    /// The planner's choices by total time.
+    pub fn choices(&self) -> &[ChoiceMade] {
+        &self.choices
+    }
+
+    /// Times the machine anew, once or as often as counts, for what is predicted from now on.
+    pub fn time_machine(&mut self, again: bool) -> Result<(), CliError> {
+        let last = self.effort.timings;
+        if last == 0 {
+            return Ok(());
+        }
+        let timing = match &mut self.timing {
+            Some(timing) => timing,
+            None => self.timing.insert(SelfTiming::begin()?),
+        };
+        for _ in 0..if again { 1 } else { last } {
+            timing.go_on()?;
+        }
+        self.machine = timing.machine(last);
+        Ok(())
     }
 
     /// A planner for a link.
@@ -244,103 +347,307 @@ impl Measurements {
         Planner::new(self.machine.clone(), link).engine(session_engine(link))
     }
 
-    /// What `auto` stands for, in a session or for so many lookups.
+    /// Chooses a protocol, in a session or for so many lookups; once for each question.
+    pub fn choose(
+        &mut self,
+        link: usize,
+        kind: Kind,
+        objective: Objective,
+        once: Option<u32>,
+    ) -> Result<Protocol, CliError> {
+        if let Some(chosen) = self.auto(link, kind, objective, once) {
+            return Ok(chosen);
+        }
+        let batch = once.map_or(self.effort.batch, |batch| batch as usize);
+        let planner = self.planner(link).objective(objective);
+        let chosen = planner.plan(&kind.demand(batch)?)?.chosen().protocol;
+        self.chosen.insert((link, kind, objective, once), chosen);
+        Ok(chosen)
+    }
+
+    /// What was chosen.
     pub fn auto(
         &self,
         link: usize,
         kind: Kind,
         objective: Objective,
         once: Option<u32>,
-    ) -> Result<Protocol, CliError> {
-        let batch = once.map_or(self.effort.batch, |batch| batch as usize);
-        let plan = self
-            .planner(link)
-            .objective(objective)
-            .plan(&kind.demand(batch)?)?;
-        Ok(plan.chosen().protocol)
+    ) -> Option<Protocol> {
+        self.chosen.get(&(link, kind, objective, once)).copied()
     }
 
-    /// Measures a case, unless it has been or the protocol does not take it.
-    pub fn measure(&mut self, key: Key) -> Result<(), CliError> {
-        if self.cases.contains_key(&key) {
-            return Ok(());
+    /// Predicts and measures cases, those left out that have been measured or whose protocol does not take them; and in
+    /// each kind what the planner chooses before each turn.
+    pub fn measure(&mut self, keys: Vec<Key>, what: &str) -> Result<(), CliError> {
+        let mut trials: BTreeMap<Key, Trial> = BTreeMap::new();
+        let mut choices: BTreeMap<(usize, Kind), Vec<Protocol>> = BTreeMap::new();
+        for key in keys {
+            self.add(key, &mut trials)?;
+            if key.once.is_none() {
+                choices.insert((key.link, key.kind), Vec::new());
+            }
         }
-        let full = key.kind.demand(self.effort.batch)?;
-        if key.protocol.takes(&full).is_err() {
-            return Ok(());
+        let progress = Progress::new(0, false);
+        for turn in 0..self.effort.runs {
+            self.time_machine(turn > 0)?;
+            for (&(link, kind), chosen) in &mut choices {
+                let key = Key {
+                    link,
+                    kind,
+                    protocol: self.best(link, kind)?,
+                    once: None,
+                };
+                self.add(key, &mut trials)?;
+                chosen.push(key.protocol);
+            }
+            progress.set_length(trials.len() as u64);
+            let mut none_left = true;
+            for (place, trial) in trials.values_mut().enumerate() {
+                progress.set(place as u64, &format!("{what}, run {}", turn + 1));
+                if self.effort.goes_on(trial) {
+                    self.run(trial, turn)?;
+                    none_left = false;
+                }
+            }
+            if none_left {
+                break;
+            }
         }
-        let case = match key.once {
-            Some(batch) => self.measure_once(key, batch as usize)?,
-            None => self.measure_in_session(key, &full)?,
-        };
-        self.cases.insert(key, case);
+        let mut times = BTreeMap::new();
+        for (key, trial) in trials {
+            let turns = trial.turns.clone();
+            let runs = self.runs(trial)?;
+            let us = runs.iter().map(|run| run.total().us);
+            times.extend(turns.into_iter().map(|turn| (key, turn)).zip(us));
+            self.cases.insert(key, median(runs));
+        }
+        for ((link, kind), chosen) in choices {
+            self.choices
+                .extend(ChoiceMade::of(link, kind, chosen, &times));
+        }
         Ok(())
     }
 
-    fn measure_in_session(&mut self, key: Key, full: &Demand) -> Result<Case, CliError> {
-        let planner = self.planner(key.link);
-        let us = |demand: &Demand| {
-            let way = planner.predict(key.protocol, demand);
-            way.map_or(0.0, |way| way.total.us)
-        };
-        let most = self.effort.seconds * 1e6 / us(full).max(1e-3);
-        let batch = (most as usize).clamp(16, self.effort.batch);
-        let demand = full.with_batch(batch)?;
-        let seconds = us(&demand) * batch as f64 / 1e6;
-        let runs = if seconds > 0.5 { 1 } else { self.effort.runs };
-
-        let session = &mut self.sessions[key.link];
-        let (engine, lanes) = match session {
-            Some(session) => session,
-            None => {
-                let link = LINKS[key.link].1;
-                let engine = session_engine(link);
-                session.insert((engine, connect(link, engine)?))
-            }
-        };
-        let mut cases = Vec::with_capacity(runs);
-        for _ in 0..runs {
-            let predicted = planner
-                .clone()
-                .engine(*engine)
-                .predict(key.protocol, &demand);
-            cases.push(run(key, &demand, lanes, predicted)?);
+    /// Adds a case that is to be run.
+    fn add(&self, key: Key, trials: &mut BTreeMap<Key, Trial>) -> Result<(), CliError> {
+        let full = key.kind.demand(self.effort.batch)?;
+        if self.cases.contains_key(&key)
+            || trials.contains_key(&key)
+            || key.protocol.takes(&full).is_err()
+        {
+            return Ok(());
         }
-        let wrong = cases.iter().map(|case| case.wrong).sum();
-        cases.sort_by(|a, b| a.total().us.total_cmp(&b.total().us));
-        let median = cases.swap_remove(cases.len() / 2);
-        Ok(Case { wrong, ..median })
+        let demand = match key.once {
+            Some(batch) => full.with_batch(batch as usize)?,
+            None => self.full_or_less(&key, &full)?,
+        };
+        let trial = Trial {
+            key,
+            demand,
+            runs: Vec::new(),
+            turns: Vec::new(),
+            sessions: Vec::new(),
+            took: Duration::ZERO,
+        };
+        trials.insert(key, trial);
+        Ok(())
     }
 
-    fn measure_once(&mut self, key: Key, batch: usize) -> Result<Case, CliError> {
-        let link = LINKS[key.link].1;
-        let demand = key.kind.demand(batch)?;
-        let ots = key.protocol.cost(&demand).unwrap_or_default().total();
-        let ots = OtDemand {
-            client_sends: ots.cots_client,
-            server_sends: ots.cots_server,
-        };
-        let engine = OtConfig::plan(&link, &ots, Horizon::Once, Security::SemiHonest).engine;
-        let predicted = self
-            .planner(key.link)
-            .engine(engine)
-            .predict(key.protocol, &demand);
-        let mut lanes = connect(link, engine)?;
-        let mut case = run(key, &demand, &mut lanes, predicted)?;
-        let each = 1.0 / batch as f64;
-        case.setup = PerItem {
-            bits: lanes.setup.bits * each,
-            us: lanes.setup.ms * 1e3 * each,
-            rounds: 0,
-        };
-        let speed = self.machine.ot_speed();
-        let with = engine.figures().time_ns(&link, &ots, Horizon::Once, speed);
-        let without = engine
-            .figures()
-            .time_ns(&link, &ots, Horizon::Session, speed);
-        case.predicted_setup_us = (with - without) / 1e3 * each;
-        Ok(case)
+    /// What the planner would now choose by total time.
+    fn best(&self, link: usize, kind: Kind) -> Result<Protocol, CliError> {
+        let planner = self.planner(link).objective(Objective::Total);
+        let plan = planner.plan(&kind.demand(self.effort.batch)?)?;
+        Ok(plan.chosen().protocol)
     }
+
+    fn predict(&self, trial: &Trial) -> Result<Prediction, CliError> {
+        let (key, demand) = (&trial.key, &trial.demand);
+        let planner = self.planner(key.link);
+        let planner = match key.once {
+            Some(_) => planner.engine(engine_once(key, demand)),
+            None => planner,
+        };
+        let predicted = planner.predict(key.protocol, demand);
+        Ok(predicted.ok_or(LutError::NoProtocol)?)
+    }
+
+    /// A full batch, or as much of it as takes [`Effort::seconds`].
+    fn full_or_less(&self, key: &Key, full: &Demand) -> Result<Demand, CliError> {
+        let us = self.planner(key.link).predict(key.protocol, full);
+        let us = us.map_or(0.0, |way| way.total.us);
+        let most = self.effort.seconds * 1e6 / us.max(1e-3);
+        Ok(full.with_batch((most as usize).clamp(16, self.effort.batch))?)
+    }
+
+    /// Predicts a run of a case and runs it.
+    fn run(&mut self, trial: &mut Trial, turn: usize) -> Result<(), CliError> {
+        let predicted = self.predict(trial)?;
+        let start = Instant::now();
+        if trial.key.once.is_some() {
+            let session = self.session_of_its_own(trial, predicted)?;
+            trial.sessions.push(session);
+        } else {
+            let lanes = self.session(trial.key.link)?;
+            let job = Job::new(trial.key.protocol, trial.demand.clone())?;
+            let run = job.measure(lanes, &[trial.demand.batch()])?;
+            trial.runs.push((predicted, run));
+        }
+        trial.turns.push(turn);
+        trial.took += start.elapsed();
+        Ok(())
+    }
+
+    /// A link's session.
+    fn session(&mut self, link: usize) -> Result<&mut Lanes, CliError> {
+        let session = &mut self.sessions[link];
+        Ok(match session {
+            Some(lanes) => lanes,
+            None => {
+                let link = LINKS[link].1;
+                session.insert(connect(link, session_engine(link))?)
+            }
+        })
+    }
+
+    /// All runs, in the order of their turns.
+    fn runs(&mut self, trial: Trial) -> Result<Vec<Case>, CliError> {
+        if trial.key.once.is_some() {
+            return Ok(trial.sessions);
+        }
+        let (key, batch) = (trial.key, trial.demand.batch());
+        let lanes = self.session(key.link)?;
+        let of_all = making(lanes.making(), trial.runs.iter().map(|(_, run)| run));
+        let case = |(predicted, run): (Prediction, Run)| {
+            let making = making(of_all.clone(), [&run]);
+            Ok(Case {
+                key,
+                batch,
+                prep: lanes.per_item_at(&run.prep, batch, &making)?,
+                online: lanes.per_item_at(&run.online, batch, &making)?,
+                setup: PerItem::default(),
+                engine: session_engine(LINKS[key.link].1),
+                ot_ns: making.ns(),
+                predicted,
+                predicted_setup_us: 0.0,
+                checked: batch,
+                wrong: wrong(&run.wrong, batch),
+            })
+        };
+        trial.runs.into_iter().map(case).collect()
+    }
+
+    fn session_of_its_own(&self, trial: &Trial, predicted: Prediction) -> Result<Case, CliError> {
+        let Trial { key, demand, .. } = trial;
+        let (link, batch) = (LINKS[key.link].1, demand.batch());
+        let engine = engine_once(key, demand);
+        let mut lanes = connect(link, engine)?;
+        let done = Job::new(key.protocol, demand.clone())?.run(&mut lanes, &[batch])?;
+        let each = 1.0 / batch as f64;
+        let speed = self.machine.ot_speed();
+        let time = |horizon| {
+            engine
+                .figures()
+                .time_ns(&link, &ots(key, demand), horizon, speed)
+        };
+        Ok(Case {
+            key: *key,
+            batch,
+            prep: done.prep,
+            online: done.online,
+            setup: PerItem {
+                bits: lanes.setup.bits * each,
+                us: lanes.setup.ms * 1e3 * each,
+                rounds: 0,
+            },
+            engine,
+            ot_ns: lanes.making().ns(),
+            predicted,
+            predicted_setup_us: (time(Horizon::Once) - time(Horizon::Session)) / 1e3 * each,
+            checked: batch,
+            wrong: wrong(&done.wrong, batch),
+        })
+    }
+}
+
+impl ChoiceMade {
+    /// `times`: microseconds of a case in a turn.
+    fn of(
+        link: usize,
+        kind: Kind,
+        mut chosen: Vec<Protocol>,
+        times: &BTreeMap<(Key, usize), f64>,
+    ) -> Option<Self> {
+        let of_turn = chosen.iter().enumerate().filter_map(|(turn, &protocol)| {
+            let key = Key {
+                link,
+                kind,
+                protocol,
+                once: None,
+            };
+            times.get(&(key, turn)).copied()
+        });
+        let mut us: Vec<f64> = of_turn.collect();
+        us.sort_by(f64::total_cmp);
+        chosen.truncate(us.len());
+        chosen.dedup();
+        Some(Self {
+            link,
+            kind,
+            chosen,
+            us: *us.get(us.len() / 2)?,
+        })
+    }
+}
+
+/// The median run, with what was checked in all.
+fn median(mut runs: Vec<Case>) -> Case {
+    let (checked, wrong) = runs.iter().fold((0, 0), |(checked, wrong), run| {
+        (checked + run.checked, wrong + run.wrong)
+    });
+    runs.sort_by(|a, b| a.total().us.total_cmp(&b.total().us));
+    let median = runs.swap_remove(runs.len() / 2);
+    Case {
+        checked,
+        wrong,
+        ..median
+    }
+}
+
+/// What making OTs took in these runs; or `otherwise` where they have made hardly any, living on what was left over.
+fn making<'a>(otherwise: Making, runs: impl IntoIterator<Item = &'a Run>) -> Making {
+    let mut making = Making::default();
+    let mut used = 0.0;
+    for phase in runs.into_iter().flat_map(|run| [&run.prep, &run.online]) {
+        making.add(phase);
+        used += phase.used();
+    }
+    // A party makes all that both use.
+    if making.is_of(used / 2.0) {
+        making
+    } else {
+        otherwise
+    }
+}
+
+/// How many lookups of a lane were wrong.
+fn wrong(ends: &[(usize, usize)], batch: usize) -> usize {
+    let most = ends.iter().map(|(_, wrong)| *wrong).max();
+    most.unwrap_or(batch)
+}
+
+fn ots(key: &Key, demand: &Demand) -> OtDemand {
+    let cost = key.protocol.cost(demand).unwrap_or_default().total();
+    OtDemand {
+        client_sends: cost.cots_client,
+        server_sends: cost.cots_server,
+    }
+}
+
+/// The engine of a session that ends with this demand.
+fn engine_once(key: &Key, demand: &Demand) -> Engine {
+    let link = LINKS[key.link].1;
+    let (ots, security) = (ots(key, demand), Security::SemiHonest);
+    OtConfig::plan(&link, &ots, Horizon::Once, security).engine
 }
 
 fn session_engine(link: Link) -> Engine {
@@ -366,28 +673,49 @@ fn connect(link: Link, engine: Engine) -> Result<Lanes, CliError> {
     Lanes::new(&bench, None, &Vec::new())
 }
 
-fn run(
-    key: Key,
-    demand: &Demand,
-    lanes: &mut Lanes,
-    predicted: Option<Prediction>,
-) -> Result<Case, CliError> {
-    let predicted = predicted.ok_or(volvelle_lut::LutError::NoProtocol)?;
-    let batch = demand.batch();
-    let done = Job::new(key.protocol, demand.clone())?.run(lanes, &[batch])?;
-    Ok(Case {
-        key,
-        batch,
-        prep: done.prep,
-        online: done.online,
-        setup: PerItem::default(),
-        predicted,
-        predicted_setup_us: 0.0,
-        wrong: done
-            .wrong
-            .iter()
-            .map(|(_, wrong)| *wrong)
-            .max()
-            .unwrap_or(batch),
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_cases_are_run_often_and_long_ones_once() {
+        let ms = Duration::from_millis;
+        let runs = |each: Duration| {
+            let mut runs = 0;
+            while Effort::QUICK.is_worth_it(runs, each * runs as u32) {
+                runs += 1;
+            }
+            runs
+        };
+        assert_eq!([5, 30, 300, 600].map(|each| runs(ms(each))), [9, 7, 3, 1]);
+        assert!(!Effort::SMOKE.is_worth_it(1, Duration::ZERO));
+    }
+
+    /// A choice that changed from turn to turn is judged by what it was in each.
+    #[test]
+    fn the_choice_of_each_turn_counts() {
+        let kind = Kind {
+            entries: 4,
+            word: 8,
+            xor: false,
+        };
+        let key = |protocol| Key {
+            link: 2,
+            kind,
+            protocol,
+            once: None,
+        };
+        let (doubling, splut) = (Protocol::Doubling, Protocol::SpLut);
+        let times = BTreeMap::from([
+            ((key(doubling), 0), 1.0),
+            ((key(doubling), 1), 4.0),
+            ((key(splut), 1), 2.0),
+            ((key(splut), 2), 3.0),
+        ]);
+        // In the last turn nothing was run any more.
+        let chosen = vec![doubling, splut, splut, doubling];
+        let choice = ChoiceMade::of(2, kind, chosen, &times).unwrap();
+        assert_eq!((choice.us, choice.chosen), (2.0, vec![doubling, splut]));
+        assert!(ChoiceMade::of(1, kind, vec![splut], &times).is_none());
+    }
 }

@@ -37,7 +37,7 @@ pub fn find(done: &Measurements, link: usize, kind: Kind, protocol: Protocol) ->
 
 /// The case of what `auto` stands for.
 pub fn find_auto(done: &Measurements, link: usize, kind: Kind) -> Option<&Case> {
-    let protocol = done.auto(link, kind, Objective::default(), None).ok()?;
+    let protocol = done.auto(link, kind, Objective::default(), None)?;
     find(done, link, kind, protocol)
 }
 
@@ -365,8 +365,7 @@ fn table_10(done: &Measurements) -> Section {
         let kind = row_kind(row.protocol, row.entries, row.word);
         let case = |link, batch, auto: bool| {
             let protocol = if auto {
-                done.auto(link, kind, Objective::default(), Some(batch))
-                    .ok()?
+                done.auto(link, kind, Objective::default(), Some(batch))?
             } else {
                 row.protocol.here()?
             };
