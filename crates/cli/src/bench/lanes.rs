@@ -80,6 +80,12 @@ impl Making {
         }
     }
 
+    /// The same time, for OTs used in place of OTs made: what came of it in the long run, waiting for links included.
+    pub fn spread_over(mut self, used: f64) -> Self {
+        self.0.iter_mut().for_each(|(_, made)| *made = used);
+        self
+    }
+
     /// Nanoseconds an OT, the slower party's.
     pub fn ns(&self) -> f64 {
         let ends = self.0.iter().map(|end| average([*end].into_iter()));

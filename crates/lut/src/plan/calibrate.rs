@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use volvelle_net::{Channel, Label, Role, memory_pair};
 use volvelle_ot::{CorrelatedBatch, Ot, OtConfig, OtError};
 
+use volvelle_prim::{Block, Prg};
+
 use super::cache;
 use super::machine::{Both, Machine, Making, Own, Sample};
 use crate::{Demand, Index, LutError, Prepared, Protocol, Table};
@@ -28,6 +30,7 @@ const PASSES: usize = 5;
 /// that others leave far behind.
 const ENOUGH: Duration = Duration::from_micros(1500);
 const ENOUGH_BASELINE: Duration = Duration::from_micros(700);
+const ENOUGH_FLUTE: Duration = Duration::from_micros(5000);
 /// And this long is too long for a larger table of the same protocol to be tried.
 const PLENTY: Duration = Duration::from_millis(10);
 /// A first batch that took this long stands for large ones too.
@@ -220,8 +223,11 @@ impl Party {
         let before = self.making_until_now(ch);
         self.firsts = 0;
         let mut trials = std::mem::take(&mut self.trials);
-        for trial in &mut trials {
-            self.time(ch, trial)?;
+        // What ran before a case leaves its mark on the caches, each time something else.
+        let mut order: Vec<usize> = (0..trials.len()).collect();
+        shuffle(&mut order, self.long_runs.len() as u64);
+        for place in order {
+            self.time(ch, &mut trials[place])?;
         }
         self.trials = trials;
         let after = self.making_until_now(ch);
@@ -315,7 +321,7 @@ impl Party {
         let mut large = small.clone();
         // The first run also reads in code and memory; it counts only where it takes so long that this does not matter.
         let mut took = sum(self.once(ch, protocol, &large, &tables)?);
-        if step(ch, usize::from(took > LONG))? == 0 {
+        if step(ch, usize::from(took > LONG.max(enough(protocol))))? == 0 {
             took = sum(self.once(ch, protocol, &large, &tables)?);
             loop {
                 let batch = step(ch, grow(large.batch(), took, enough(protocol)))?;
@@ -396,6 +402,15 @@ fn making(ch: &Channel) -> Duration {
         .sum()
 }
 
+/// The same order for the same seed, at both parties.
+fn shuffle(order: &mut [usize], seed: u64) {
+    let mut prg = Prg::from_seed(Block(u128::from(seed)));
+    for left in (2..=order.len()).rev() {
+        let place = prg.next_block().0 % left as u128;
+        order.swap(left - 1, place as usize);
+    }
+}
+
 /// Tables of entries that cost as any others do.
 fn tables(demand: &Demand) -> Result<Vec<Table>, LutError> {
     let words = demand.words().iter();
@@ -429,10 +444,11 @@ fn demand(protocol: Protocol, xor: bool, log_entries: u32, words: &[u32]) -> Opt
 
 /// How long a batch of a protocol is to take.
 fn enough(protocol: Protocol) -> Duration {
-    if protocol.is_baseline() {
-        ENOUGH_BASELINE
-    } else {
-        ENOUGH
+    match protocol {
+        // Its chunks are long, and parties work side by side only where there are several.
+        Protocol::Flute => ENOUGH_FLUTE,
+        _ if protocol.is_baseline() => ENOUGH_BASELINE,
+        _ => ENOUGH,
     }
 }
 

@@ -122,6 +122,7 @@ impl Machine {
         &self.stamp
     }
 
+    pub fn dbg(&self) -> String { format!("{:?} {:?}", self.making, self.samples.iter().find(|s| s.protocol=="flute" && s.log_entries==6)) }
     /// How many times as long as [`volvelle_ot::Figures`] say it takes to make an OT in a long run; the slower party's.
     #[must_use]
     pub fn ot_speed(&self) -> f64 {

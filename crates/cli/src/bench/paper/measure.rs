@@ -13,6 +13,7 @@ use volvelle_lut::plan::{Machine, Objective, Planner, Prediction, SelfTiming};
 use volvelle_lut::{Demand, Index, LutError, Protocol};
 use volvelle_net::Link;
 use volvelle_ot::{Engine, Horizon, OtConfig, OtDemand, Security};
+use volvelle_prim::{Block, Prg};
 
 use crate::args::{BenchArgs, OtBase, OtEngine, OtSecurity, Transport};
 use crate::bench::lanes::{Lanes, Making};
@@ -104,7 +105,7 @@ impl Effort {
         runs == 0
             || runs < self.runs && took < self.running
             // Long cases, mostly waiting, three times unless they are very long.
-            || runs < few && took < 2.5 * self.running * runs as f64
+            || runs < few && took < 1.25 * self.running * runs as f64
     }
 }
 
@@ -338,6 +339,7 @@ impl Measurements {
             timing.go_on()?;
         }
         self.machine = timing.machine(last);
+        eprintln!("DBG {:?}", self.machine.dbg());
         Ok(())
     }
 
@@ -402,7 +404,10 @@ impl Measurements {
             }
             progress.set_length(trials.len() as u64);
             let mut none_left = true;
-            for (place, trial) in trials.values_mut().enumerate() {
+            // What ran before a case leaves its mark on the caches, each time something else.
+            let mut shuffled: Vec<&mut Trial> = trials.values_mut().collect();
+            shuffle(&mut shuffled, turn);
+            for (place, trial) in shuffled.into_iter().enumerate() {
                 progress.set(place as u64, &format!("{what}, run {}", turn + 1));
                 if self.effort.goes_on(trial) {
                     self.run(trial, turn)?;
@@ -516,14 +521,26 @@ impl Measurements {
         }
         let (key, batch) = (trial.key, trial.demand.batch());
         let lanes = self.session(key.link)?;
-        let of_all = making(lanes.making(), trial.runs.iter().map(|(_, run)| run));
+        let of_all = Made::of(trial.runs.iter().map(|(_, run)| run));
+        let emulated = !LINKS[key.link].1.is_loopback();
+        let of_all = match of_all.is_enough() {
+            // On a link, waiting for the first of them is most of it, however many are made.
+            true if emulated => of_all.making.spread_over(of_all.used),
+            true => of_all.making,
+            false => lanes.making(),
+        };
         let case = |(predicted, run): (Prediction, Run)| {
-            let making = making(of_all.clone(), [&run]);
+            let of_run = Made::of([&run]);
+            let making = if emulated || !of_run.is_enough() {
+                &of_all
+            } else {
+                &of_run.making
+            };
             Ok(Case {
                 key,
                 batch,
-                prep: lanes.per_item_at(&run.prep, batch, &making)?,
-                online: lanes.per_item_at(&run.online, batch, &making)?,
+                prep: lanes.per_item_at(&run.prep, batch, making)?,
+                online: lanes.per_item_at(&run.online, batch, making)?,
                 setup: PerItem::default(),
                 engine: session_engine(LINKS[key.link].1),
                 ot_ns: making.ns(),
@@ -599,6 +616,15 @@ impl ChoiceMade {
     }
 }
 
+/// Puts them in another order each turn.
+fn shuffle<T>(items: &mut [T], turn: usize) {
+    let mut prg = Prg::from_seed(Block(turn as u128));
+    for left in (2..=items.len()).rev() {
+        let place = prg.next_block().0 % left as u128;
+        items.swap(left - 1, place as usize);
+    }
+}
+
 /// The median run, with what was checked in all.
 fn median(mut runs: Vec<Case>) -> Case {
     let (checked, wrong) = runs.iter().fold((0, 0), |(checked, wrong), run| {
@@ -613,19 +639,25 @@ fn median(mut runs: Vec<Case>) -> Case {
     }
 }
 
-/// What making OTs took in these runs; or `otherwise` where they have made hardly any, living on what was left over.
-fn making<'a>(otherwise: Making, runs: impl IntoIterator<Item = &'a Run>) -> Making {
-    let mut making = Making::default();
-    let mut used = 0.0;
-    for phase in runs.into_iter().flat_map(|run| [&run.prep, &run.online]) {
-        making.add(phase);
-        used += phase.used();
+/// The making of OTs in some runs, and how many these used.
+struct Made {
+    making: Making,
+    used: f64,
+}
+
+impl Made {
+    fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
+        let (mut making, mut used) = (Making::default(), 0.0);
+        for phase in runs.into_iter().flat_map(|run| [&run.prep, &run.online]) {
+            making.add(phase);
+            used += phase.used();
+        }
+        Self { making, used }
     }
-    // A party makes all that both use.
-    if making.is_of(used / 2.0) {
-        making
-    } else {
-        otherwise
+
+    /// Whether they have not lived on what was left over. A party makes all that both use.
+    fn is_enough(&self) -> bool {
+        self.making.is_of(self.used / 2.0)
     }
 }
 
@@ -687,7 +719,7 @@ mod tests {
             }
             runs
         };
-        assert_eq!([5, 30, 300, 600].map(|each| runs(ms(each))), [9, 7, 3, 1]);
+        assert_eq!([5, 30, 210, 260].map(|each| runs(ms(each))), [9, 7, 3, 1]);
         assert!(!Effort::SMOKE.is_worth_it(1, Duration::ZERO));
     }
 
