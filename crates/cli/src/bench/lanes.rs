@@ -8,7 +8,7 @@
 //! the average cost of making one (those included that an extension spends on the next).
 
 use std::panic::resume_unwind;
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -223,10 +223,13 @@ impl Lanes {
         inputs: Vec<I>,
         step: impl Fn(&mut End, I) -> Result<O, CliError> + Sync,
     ) -> Result<(Vec<O>, Measured), CliError> {
-        // All begin together, on threads that are there already.
-        let begin = Barrier::new(self.ends.len());
+        // All begin together, on threads that are awake.
+        let (all, awake) = (self.ends.len(), AtomicUsize::new(0));
         self.timed_phase(phase, inputs, |end, input| {
-            begin.wait();
+            awake.fetch_add(1, Ordering::AcqRel);
+            while awake.load(Ordering::Acquire) < all {
+                thread::yield_now();
+            }
             let start = Instant::now();
             let output = step(end, input)?;
             end.channel.flush()?;

@@ -26,15 +26,16 @@ const DONE: Label = Label::new("plan/done");
 
 /// How often all cases are timed.
 const PASSES: usize = 5;
-/// A batch that took this long is long enough: messages are cut in chunks as in large batches. Less is enough for protocols
-/// that others leave far behind.
+/// A batch that took this long is long enough, and less where others leave a protocol far behind.
 const ENOUGH: Duration = Duration::from_micros(1500);
 const ENOUGH_BASELINE: Duration = Duration::from_micros(700);
-const ENOUGH_FLUTE: Duration = Duration::from_micros(5000);
+/// Lookups that are cut in several chunks, so that the parties work side by side as in large batches; as many as this are
+/// tried where they take no longer than that.
+const SEVERAL: (usize, Duration) = (4096, Duration::from_micros(5000));
 /// And this long is too long for a larger table of the same protocol to be tried.
 const PLENTY: Duration = Duration::from_millis(10);
 /// A first batch that took this long stands for large ones too.
-const LONG: Duration = Duration::from_millis(2);
+const LONG: Duration = Duration::from_millis(5);
 /// The first batch, and the largest.
 const BATCHES: (usize, usize) = (64, 1 << 15);
 /// Bits that a first batch may send.
@@ -42,12 +43,12 @@ const FIRST_BITS: u64 = 1 << 23;
 /// Sizes tried, where a protocol takes them.
 const LOG_ENTRIES: [u32; 6] = [2, 4, 6, 8, 12, 16];
 /// Entries tried: one table of each width, and two at one index.
-const WORDS: [&[u32]; 3] = [&[8], &[64], &[64, 64]];
+const WORDS: [&[u32]; 4] = [&[1], &[8], &[64], &[64, 64]];
 /// Sizes at which two tables are tried.
 const PAIRS: [u32; 2] = [4, 8];
 
-/// OTs of a long run in a direction.
-const LONG_RUN: usize = 1 << 18;
+/// OTs that a long run in a direction asks for at a time, and how often.
+const LONG_RUN: (usize, usize) = (8192, 32);
 
 /// Name of the spans in which OTs are made.
 const EXTEND: &str = "ot/extend";
@@ -242,17 +243,19 @@ impl Party {
 
     /// Nanoseconds to make one of many OTs, as many in one direction as in the other.
     fn long_run(&mut self, ch: &mut Channel) -> Result<f64, LutError> {
-        let mut batch = CorrelatedBatch::new(LONG_RUN);
+        let mut batch = CorrelatedBatch::new(LONG_RUN.0);
         let mut times = (0.0, 0.0);
         // The first run fills the caches.
         for _ in 0..2 {
             meet(ch)?;
             let before = self.making_until_now(ch);
             for sender in [Role::Client, Role::Server] {
-                if ch.role() == sender {
-                    batch.send(ch, &mut self.ot)?;
-                } else {
-                    batch.receive(ch, &mut self.ot)?;
+                for _ in 0..LONG_RUN.1 {
+                    if ch.role() == sender {
+                        batch.send(ch, &mut self.ot)?;
+                    } else {
+                        batch.receive(ch, &mut self.ot)?;
+                    }
                 }
             }
             ch.flush()?;
@@ -293,7 +296,8 @@ impl Party {
     ) -> Result<(), LutError> {
         for log_entries in LOG_ENTRIES {
             for words in WORDS {
-                if words.len() > 1 && !PAIRS.contains(&log_entries) {
+                // Single bits are for boolean lookups.
+                if words == [1] && !xor || words.len() > 1 && !PAIRS.contains(&log_entries) {
                     continue;
                 }
                 let Some(demand) = demand(protocol, xor, log_entries, words) else {
@@ -321,10 +325,10 @@ impl Party {
         let mut large = small.clone();
         // The first run also reads in code and memory; it counts only where it takes so long that this does not matter.
         let mut took = sum(self.once(ch, protocol, &large, &tables)?);
-        if step(ch, usize::from(took > LONG.max(enough(protocol))))? == 0 {
+        if step(ch, usize::from(took > LONG))? == 0 {
             took = sum(self.once(ch, protocol, &large, &tables)?);
             loop {
-                let batch = step(ch, grow(large.batch(), took, enough(protocol)))?;
+                let batch = step(ch, grow(large.batch(), took, protocol))?;
                 if batch == large.batch() {
                     break;
                 }
@@ -442,23 +446,21 @@ fn demand(protocol: Protocol, xor: bool, log_entries: u32, words: &[u32]) -> Opt
     of((FIRST_BITS / bits_each.max(1)).clamp(1, first) as usize)
 }
 
-/// How long a batch of a protocol is to take.
-fn enough(protocol: Protocol) -> Duration {
-    match protocol {
-        // Its chunks are long, and parties work side by side only where there are several.
-        Protocol::Flute => ENOUGH_FLUTE,
-        _ if protocol.is_baseline() => ENOUGH_BASELINE,
-        _ => ENOUGH,
-    }
-}
-
 /// The next batch after one that took so long, the same if it was long enough.
-fn grow(batch: usize, took: Duration, enough: Duration) -> usize {
-    let done = took.as_secs_f64() / enough.as_secs_f64();
-    if done >= 1.0 || batch >= BATCHES.1 {
+fn grow(batch: usize, took: Duration, protocol: Protocol) -> usize {
+    let contends = !protocol.is_baseline() || matches!(protocol, Protocol::SpLut | Protocol::Flute);
+    let (enough, several) = if contends {
+        (ENOUGH, SEVERAL.0)
+    } else {
+        (ENOUGH_BASELINE, 0)
+    };
+    let took = took.as_secs_f64().max(1e-6);
+    let for_time = 1.2 * enough.as_secs_f64() / took;
+    let for_chunks = (several as f64 / batch as f64).min(SEVERAL.1.as_secs_f64() / took);
+    let factor = for_time.max(for_chunks).min(32.0);
+    if factor < 1.3 {
         return batch;
     }
-    let factor = (1.2 / done.max(1e-6)).clamp(2.0, 32.0);
     ((batch as f64 * factor) as usize).min(BATCHES.1)
 }
 
@@ -485,13 +487,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_grow_until_they_take_long_enough() {
-        let enough = Duration::from_millis(2);
-        assert_eq!(grow(64, enough, enough), 64);
-        assert_eq!(grow(64, enough / 2, enough), 153);
-        assert_eq!(grow(64, Duration::ZERO, enough), 64 * 32);
-        assert_eq!(grow(BATCHES.1 - 1, enough / 2, enough), BATCHES.1);
-        assert_eq!(grow(BATCHES.1, Duration::ZERO, enough), BATCHES.1);
+    fn batches_grow_until_they_take_long_enough_and_have_several_chunks() {
+        let (ms, one) = (Duration::from_millis, Protocol::Doubling);
+        assert_eq!(grow(8192, ms(2), one), 8192);
+        assert_eq!(grow(8192, ms(1), one), 14745);
+        assert_eq!(grow(512, ms(1), one), 2560);
+        assert_eq!(grow(2048, ms(2), one), 4096);
+        assert_eq!(grow(512, ms(5), one), 512);
+        assert_eq!(grow(64, Duration::ZERO, one), 64 * 32);
+        assert_eq!(grow(BATCHES.1 - 1, ms(1), one), BATCHES.1);
+        assert_eq!(grow(BATCHES.1, Duration::ZERO, one), BATCHES.1);
+        assert_eq!(grow(64, ms(1), Protocol::OpLut), 64);
     }
 
     /// A slow spell in a minority of the passes changes nothing.

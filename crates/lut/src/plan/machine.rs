@@ -122,7 +122,6 @@ impl Machine {
         &self.stamp
     }
 
-    pub fn dbg(&self) -> String { format!("{:?} {:?}", self.making, self.samples.iter().find(|s| s.protocol=="flute" && s.log_entries==6)) }
     /// How many times as long as [`volvelle_ot::Figures`] say it takes to make an OT in a long run; the slower party's.
     #[must_use]
     pub fn ot_speed(&self) -> f64 {
@@ -207,14 +206,19 @@ fn between(a: f64, b: f64, t: f64) -> f64 {
 
 /// Of samples of one size.
 fn width(samples: &[&Sample], k: u32, bits: u32, phase: impl Fn(&Sample) -> Own) -> Own {
-    let mut widths = samples.iter().filter(|s| s.log_entries == k);
-    match (widths.next(), widths.next()) {
-        (Some(a), Some(b)) if a.bits != b.bits => {
+    let mut widths: Vec<_> = samples.iter().filter(|s| s.log_entries == k).collect();
+    widths.sort_by_key(|sample| sample.bits);
+    widths.dedup_by_key(|sample| sample.bits);
+    match widths.as_slice() {
+        [] => Own::default(),
+        [only] => phase(only),
+        [.., last] => {
+            let upper = widths.iter().position(|s| s.bits >= bits);
+            let upper = upper.unwrap_or(widths.len() - 1).max(1);
+            let (a, b) = (widths[upper - 1], widths.get(upper).unwrap_or(&last));
             let t = (f64::from(bits) - f64::from(a.bits)) / (f64::from(b.bits) - f64::from(a.bits));
             phase(a).combine(phase(b), |a, b| (a + t * (b - a)).max(a.min(b) / 2.0))
         }
-        (Some(only), _) => phase(only),
-        (None, _) => Own::default(),
     }
 }
 
@@ -232,5 +236,78 @@ mod tests {
             .retain(|sample| sample.protocol != Protocol::Garbled.name());
         assert!(!older.times_all_that(&reference));
         assert!(reference.times_all_that(&older));
+    }
+
+    fn sample(log_entries: u32, bits: u32, tables: u32, each: f64) -> Sample {
+        let own = Own { fixed: 50.0, each };
+        Sample {
+            protocol: Protocol::Doubling.name().to_owned(),
+            xor: true,
+            log_entries,
+            bits,
+            tables,
+            prep: [own, Own { fixed: 70.0, ..own }],
+            online: [Own {
+                fixed: 0.0,
+                each: 1.0,
+            }; 2],
+        }
+    }
+
+    fn machine(samples: Vec<Sample>) -> Machine {
+        Machine {
+            stamp: "made up".to_owned(),
+            making: [Making {
+                each: 1.0,
+                first: 0.0,
+            }; 2],
+            samples,
+        }
+    }
+
+    #[test]
+    fn between_sizes_and_widths() {
+        let made_up = machine(vec![
+            sample(4, 1, 1, 90.0),
+            sample(4, 8, 1, 20.0),
+            sample(4, 64, 1, 132.0),
+            sample(6, 8, 1, 80.0),
+            sample(6, 64, 1, 528.0),
+        ]);
+        let each = |k: u32, words: &[u32]| {
+            let demand = Demand::xor(k, crate::Index::Boolean, words, 1).unwrap();
+            let [[client, server], online] = made_up.own(Protocol::Doubling, &demand);
+            assert_eq!((client.each, server.fixed), (server.each, 70.0));
+            assert_eq!(online[0].each, 1.0);
+            client.each
+        };
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-6 * b, "{a} {b}");
+        near(each(4, &[1]), 90.0);
+        near(each(4, &[4]), 60.0);
+        near(each(4, &[36]), 76.0);
+        // A power of the number of entries, within and beyond.
+        near(each(5, &[8]), 40.0);
+        near(each(8, &[8]), 320.0);
+        near(each(6, &[36]), 304.0);
+        // Two tables, where none were timed: at most twice one, here as one of 72 bits.
+        near(each(4, &[36, 36]), 148.0);
+        near(each(4, &[64, 64]), 260.0);
+    }
+
+    #[test]
+    fn further_tables_add_what_a_second_one_did() {
+        let made_up = machine(vec![
+            sample(4, 8, 1, 80.0),
+            sample(4, 64, 1, 100.0),
+            sample(4, 64, 2, 125.0),
+        ]);
+        let each = |words: &[u32]| {
+            let demand = Demand::xor(4, crate::Index::Boolean, words, 1).unwrap();
+            made_up.own(Protocol::Doubling, &demand)[0][0].each
+        };
+        assert_eq!(
+            [each(&[8]), each(&[8, 8]), each(&[64; 3])],
+            [80.0, 100.0, 150.0]
+        );
     }
 }

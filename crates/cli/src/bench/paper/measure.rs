@@ -62,7 +62,7 @@ impl Effort {
         batch: 20_000,
         seconds: 0.35,
         runs: 9,
-        running: 0.2,
+        running: 0.25,
         sessions: 1,
         timings: 3,
         every: 3,
@@ -94,9 +94,9 @@ impl Effort {
     /// Whether a case is run once more.
     fn goes_on(&self, trial: &Trial) -> bool {
         if trial.key.once.is_some() {
-            return trial.turns.len() < self.sessions;
+            return trial.turns < self.sessions;
         }
-        self.is_worth_it(trial.turns.len(), trial.took)
+        self.is_worth_it(trial.turns, trial.took)
     }
 
     /// Whether a case of a session is run once more after so many runs in so long.
@@ -105,7 +105,7 @@ impl Effort {
         runs == 0
             || runs < self.runs && took < self.running
             // Long cases, mostly waiting, three times unless they are very long.
-            || runs < few && took < 1.25 * self.running * runs as f64
+            || runs < few && took < self.running * runs as f64
     }
 }
 
@@ -252,7 +252,7 @@ pub struct ChoiceMade {
     pub kind: Kind,
     /// What it chose before each turn, the same ones once.
     pub chosen: Vec<Protocol>,
-    /// The median of what these took in their turns.
+    /// What was measured for these: the median over the turns.
     pub us: f64,
 }
 
@@ -262,8 +262,8 @@ struct Trial {
     demand: Demand,
     /// In a session, what its runs have measured, and what was predicted for each.
     runs: Vec<(Prediction, Run)>,
-    /// The turns of these.
-    turns: Vec<usize>,
+    /// Turns in which it was run.
+    turns: usize,
     /// Sessions of their own.
     sessions: Vec<Case>,
     took: Duration,
@@ -339,7 +339,6 @@ impl Measurements {
             timing.go_on()?;
         }
         self.machine = timing.machine(last);
-        eprintln!("DBG {:?}", self.machine.dbg());
         Ok(())
     }
 
@@ -410,7 +409,7 @@ impl Measurements {
             for (place, trial) in shuffled.into_iter().enumerate() {
                 progress.set(place as u64, &format!("{what}, run {}", turn + 1));
                 if self.effort.goes_on(trial) {
-                    self.run(trial, turn)?;
+                    self.run(trial)?;
                     none_left = false;
                 }
             }
@@ -418,17 +417,18 @@ impl Measurements {
                 break;
             }
         }
-        let mut times = BTreeMap::new();
+        let mut turns = BTreeMap::new();
         for (key, trial) in trials {
-            let turns = trial.turns.clone();
+            let most: &mut usize = turns.entry((key.link, key.kind)).or_default();
+            *most = trial.turns.max(*most);
             let runs = self.runs(trial)?;
-            let us = runs.iter().map(|run| run.total().us);
-            times.extend(turns.into_iter().map(|turn| (key, turn)).zip(us));
             self.cases.insert(key, median(runs));
         }
-        for ((link, kind), chosen) in choices {
-            self.choices
-                .extend(ChoiceMade::of(link, kind, chosen, &times));
+        for (at, mut chosen) in choices {
+            // Later turns had nothing left to choose for.
+            chosen.truncate(turns.get(&at).copied().unwrap_or(0));
+            let choice = ChoiceMade::of(at, chosen, |key| Some(self.get(key)?.total().us));
+            self.choices.extend(choice);
         }
         Ok(())
     }
@@ -450,7 +450,7 @@ impl Measurements {
             key,
             demand,
             runs: Vec::new(),
-            turns: Vec::new(),
+            turns: 0,
             sessions: Vec::new(),
             took: Duration::ZERO,
         };
@@ -485,7 +485,7 @@ impl Measurements {
     }
 
     /// Predicts a run of a case and runs it.
-    fn run(&mut self, trial: &mut Trial, turn: usize) -> Result<(), CliError> {
+    fn run(&mut self, trial: &mut Trial) -> Result<(), CliError> {
         let predicted = self.predict(trial)?;
         let start = Instant::now();
         if trial.key.once.is_some() {
@@ -497,7 +497,7 @@ impl Measurements {
             let run = job.measure(lanes, &[trial.demand.batch()])?;
             trial.runs.push((predicted, run));
         }
-        trial.turns.push(turn);
+        trial.turns += 1;
         trial.took += start.elapsed();
         Ok(())
     }
@@ -587,25 +587,22 @@ impl Measurements {
 }
 
 impl ChoiceMade {
-    /// `times`: microseconds of a case in a turn.
+    /// `us`: what was measured in a case.
     fn of(
-        link: usize,
-        kind: Kind,
+        (link, kind): (usize, Kind),
         mut chosen: Vec<Protocol>,
-        times: &BTreeMap<(Key, usize), f64>,
+        us: impl Fn(&Key) -> Option<f64>,
     ) -> Option<Self> {
-        let of_turn = chosen.iter().enumerate().filter_map(|(turn, &protocol)| {
-            let key = Key {
+        let of_turn = chosen.iter().filter_map(|&protocol| {
+            us(&Key {
                 link,
                 kind,
                 protocol,
                 once: None,
-            };
-            times.get(&(key, turn)).copied()
+            })
         });
         let mut us: Vec<f64> = of_turn.collect();
         us.sort_by(f64::total_cmp);
-        chosen.truncate(us.len());
         chosen.dedup();
         Some(Self {
             link,
@@ -719,7 +716,7 @@ mod tests {
             }
             runs
         };
-        assert_eq!([5, 30, 210, 260].map(|each| runs(ms(each))), [9, 7, 3, 1]);
+        assert_eq!([5, 30, 240, 260].map(|each| runs(ms(each))), [9, 9, 3, 1]);
         assert!(!Effort::SMOKE.is_worth_it(1, Duration::ZERO));
     }
 
@@ -731,23 +728,15 @@ mod tests {
             word: 8,
             xor: false,
         };
-        let key = |protocol| Key {
-            link: 2,
-            kind,
-            protocol,
-            once: None,
-        };
         let (doubling, splut) = (Protocol::Doubling, Protocol::SpLut);
-        let times = BTreeMap::from([
-            ((key(doubling), 0), 1.0),
-            ((key(doubling), 1), 4.0),
-            ((key(splut), 1), 2.0),
-            ((key(splut), 2), 3.0),
-        ]);
-        // In the last turn nothing was run any more.
-        let chosen = vec![doubling, splut, splut, doubling];
-        let choice = ChoiceMade::of(2, kind, chosen, &times).unwrap();
+        let us = |key: &Key| match key.protocol {
+            Protocol::Doubling => Some(1.0),
+            Protocol::SpLut => Some(2.0),
+            _ => None,
+        };
+        let chosen = vec![doubling, splut, splut];
+        let choice = ChoiceMade::of((2, kind), chosen, us).unwrap();
         assert_eq!((choice.us, choice.chosen), (2.0, vec![doubling, splut]));
-        assert!(ChoiceMade::of(1, kind, vec![splut], &times).is_none());
+        assert!(ChoiceMade::of((2, kind), vec![Protocol::Tree], us).is_none());
     }
 }
