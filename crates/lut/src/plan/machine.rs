@@ -215,7 +215,7 @@ fn width(samples: &[&Sample], k: u32, bits: u32, phase: impl Fn(&Sample) -> Own)
         [.., last] => {
             let upper = widths.iter().position(|s| s.bits >= bits);
             let upper = upper.unwrap_or(widths.len() - 1).max(1);
-            let (a, b) = (widths[upper - 1], widths.get(upper).unwrap_or(&last));
+            let (a, b) = (widths[upper - 1], widths.get(upper).unwrap_or(last));
             let t = (f64::from(bits) - f64::from(a.bits)) / (f64::from(b.bits) - f64::from(a.bits));
             phase(a).combine(phase(b), |a, b| (a + t * (b - a)).max(a.min(b) / 2.0))
         }
