@@ -3,7 +3,8 @@
 use volvelle_lut::Protocol;
 use volvelle_lut::plan::Objective;
 
-use super::measure::{Effort, Key, Kind, LINKS, Measurements};
+use super::case::{Effort, Key, Kind, LINKS};
+use super::measure::Measurements;
 use super::published::{ARITHMETIC_WORDS, BATCHES, ENTRIES, Published, TABLE_3_WORDS, TABLE_10};
 use crate::error::CliError;
 

@@ -1,7 +1,8 @@
 //! How well the planner did: predicted against measured time, and its choice against the best measured.
 
 use super::Section;
-use super::measure::{Case, ChoiceMade, Key, LINKS, Measurements};
+use super::case::{Case, Key, LINKS};
+use super::measure::{ChoiceMade, Measurements};
 
 /// A prediction this near is a good one.
 const NEAR: f64 = 1.5;

@@ -4,7 +4,8 @@ use volvelle_lut::Protocol;
 use volvelle_lut::plan::Objective;
 
 use super::Section;
-use super::measure::{Case, Key, Kind, LINKS, Measurements};
+use super::case::{Case, Key, Kind, LINKS};
+use super::measure::Measurements;
 use super::published::{self, ARITHMETIC_WORDS, ENTRIES, Published, Row, TABLE_3_WORDS, TABLE_10};
 
 use super::cases::{
