@@ -22,6 +22,11 @@ impl Progress {
         Self { bar }
     }
 
+    /// Counts to another total.
+    pub fn set_length(&self, total: u64) {
+        self.bar.set_length(total);
+    }
+
     /// Shows what is being done.
     pub fn say(&self, what: &str) {
         self.bar.set_message(what.to_owned());

@@ -12,10 +12,11 @@
 use std::ops::Add;
 
 use volvelle_net::Link;
+use volvelle_prim::ggm::TREES;
 
 use crate::dual;
 use crate::ferret::Set;
-use crate::softspoken::Piece;
+use crate::softspoken::{self, Piece};
 use crate::{Cost, Engine, OtConfig, Security};
 
 /// OTs wanted, by the party that is OT sender.
@@ -78,6 +79,8 @@ pub struct Figures {
     /// Nanoseconds to make an OT, both parties at work, in the midst of other work, on the machine described above; hashing it is the
     /// caller's.
     pub ns: f64,
+    /// OTs made at a time, those left over kept for later.
+    pub group: f64,
     /// Bits that each party sends to set up, with base OTs on Ristretto.
     pub setup_bits: u64,
     /// Rounds of the set-up.
@@ -126,10 +129,20 @@ impl Engine {
             sender_bits,
             receiver_bits,
             ns,
+            group: self.group() as f64,
             setup_bits,
             setup_rounds,
             setup_ns: setup_ms * 1e6,
             lump_ns: lump_ms * 1e6,
+        }
+    }
+
+    /// OTs of a group of trees, or of a chunk of the extension.
+    const fn group(self) -> usize {
+        match self {
+            Self::Ferret(set) => TREES << set.depth(),
+            Self::Dual(set) => set.made(),
+            Self::SoftSpoken(_) => softspoken::CHUNK,
         }
     }
 

@@ -9,6 +9,7 @@
 //! the average cost of making one (those included that an extension spends on the next).
 
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -66,8 +67,48 @@ pub struct Measured {
     used: f64,
     /// Each end's time apart from making OTs, and the OTs it has used.
     ends: Vec<(Duration, u64)>,
+    /// What making OTs has taken each end meanwhile.
+    making: Making,
     /// Rounds of a lane, the most.
     rounds: u64,
+}
+
+/// What making OTs has taken each end: microseconds, and how many came of it that could be used.
+#[derive(Clone, Debug, Default)]
+pub struct Making(Vec<(f64, f64)>);
+
+impl Making {
+    /// Adds what a phase has made.
+    pub fn add(&mut self, phase: &Measured) {
+        self.0.resize(phase.making.0.len(), (0.0, 0.0));
+        for (sum, more) in self.0.iter_mut().zip(&phase.making.0) {
+            *sum = (sum.0 + more.0, sum.1 + more.1);
+        }
+    }
+
+    /// The same time, for OTs used in place of OTs made: what came of it in the long run, waiting for links included.
+    pub fn spread_over(mut self, used: f64) -> Self {
+        self.0.iter_mut().for_each(|(_, made)| *made = used);
+        self
+    }
+
+    /// Nanoseconds an OT, the slower party's.
+    pub fn ns(&self) -> f64 {
+        let ends = self.0.iter().map(|end| average([*end].into_iter()));
+        1e3 * ends.fold(0.0, f64::max)
+    }
+
+    /// Whether so many were made at each end at least.
+    pub fn is_of(&self, ots: f64) -> bool {
+        self.0.iter().all(|(_, made)| *made >= ots)
+    }
+}
+
+impl Measured {
+    /// OTs used, both directions, all lanes.
+    pub fn used(&self) -> f64 {
+        self.used
+    }
 }
 
 /// Connected lanes, before their oblivious transfers are set up.
@@ -187,7 +228,13 @@ impl Lanes {
         inputs: Vec<I>,
         step: impl Fn(&mut End, I) -> Result<O, CliError> + Sync,
     ) -> Result<(Vec<O>, Measured), CliError> {
+        // All begin together, on threads that are awake.
+        let (all, awake) = (self.ends.len(), AtomicUsize::new(0));
         self.timed_phase(phase, inputs, |end, input| {
+            awake.fetch_add(1, Ordering::AcqRel);
+            while awake.load(Ordering::Acquire) < all {
+                thread::yield_now();
+            }
             let start = Instant::now();
             let output = step(end, input)?;
             end.channel.flush()?;
@@ -221,6 +268,8 @@ impl Lanes {
         for (((output, wall), before), after) in done.into_iter().zip(before).zip(self.read()) {
             let (all, making) = (after.total - before.total, after.extend - before.extend);
             let used = after.used - before.used;
+            let made = after.made_net() - before.made_net();
+            measured.making.0.push((micros(making.wall), made));
             measured.bits += share * (all.bits() - making.bits()) as f64;
             measured.used += share * used as f64;
             measured.rounds = measured.rounds.max(all.rounds);
@@ -232,25 +281,27 @@ impl Lanes {
 
     /// A phase's cost spread over `items`, with its share of making OTs; the slower party's time.
     pub fn per_item(&mut self, measured: &Measured, items: usize) -> Result<PerItem, CliError> {
+        self.per_item_at(measured, items, &self.making())
+    }
+
+    /// The same where making an OT takes what it took in `making`.
+    pub fn per_item_at(
+        &mut self,
+        measured: &Measured,
+        items: usize,
+        making: &Making,
+    ) -> Result<PerItem, CliError> {
         let n = items.max(1) as f64;
-        let readings = self.read();
         // The long-run cost, which tests hold to the meter: a short run may end within an iteration.
         let bits_per_ot = average(
             self.ends
                 .iter()
                 .map(|end| (end.ot.stats().bits_per_ot, 1.0)),
         );
-        let us = readings
-            .iter()
-            .zip(&self.warm)
-            .zip(&measured.ends)
-            .map(|((end, warm), (own, used))| {
-                let making = (
-                    micros((end.extend - warm.extend).wall),
-                    end.made_net() - warm.made_net(),
-                );
-                let us_per_ot = average([making].into_iter());
-                micros(*own) + us_per_ot * *used as f64
+        let ends = making.0.iter().zip(&measured.ends);
+        let us = ends
+            .map(|(making, (own, used))| {
+                micros(*own) + average([*making].into_iter()) * *used as f64
             })
             .fold(0.0, f64::max);
         Ok(PerItem {
@@ -258,6 +309,16 @@ impl Lanes {
             us: self.slower(us)? / n,
             rounds: measured.rounds,
         })
+    }
+
+    /// What making OTs has taken since the machine was warm.
+    pub fn making(&self) -> Making {
+        let readings = self.read().into_iter().zip(&self.warm);
+        let since = readings.map(|(end, warm)| {
+            let wall = (end.extend - warm.extend).wall;
+            (micros(wall), end.made_net() - warm.made_net())
+        });
+        Making(since.collect())
     }
 
     /// The larger of both parties' figures, where the peer's is not known here.
@@ -281,21 +342,51 @@ impl Lanes {
 impl End {
     /// Tells the peer values that were secret and gets its, to check results when all is done.
     pub fn open_to_check(&mut self, values: &[u64], bits: u32) -> Result<Vec<u64>, CliError> {
-        let mut message = Vec::new();
-        pack::pack_append(values, bits, &mut message);
+        let mut theirs = self.open_all_to_check(&[(values, bits)])?;
+        Ok(theirs.pop().unwrap_or_default())
+    }
+
+    /// The same for lists of values of so many bits each.
+    pub fn open_all_to_check(
+        &mut self,
+        lists: &[(&[u64], u32)],
+    ) -> Result<Vec<Vec<u64>>, CliError> {
         // One after the other: both at once would fill the queues of a large batch.
-        let mut received = vec![0; message.len()];
+        let mut theirs = Vec::new();
         if self.channel.role() == Role::Client {
-            self.channel.send(REVEAL, &message)?;
-            self.channel.recv(REVEAL, &mut received)?;
+            self.reveal(lists)?;
+            self.revealed(lists, &mut theirs)?;
         } else {
-            self.channel.recv(REVEAL, &mut received)?;
-            self.channel.send(REVEAL, &message)?;
+            self.revealed(lists, &mut theirs)?;
+            self.reveal(lists)?;
             self.channel.flush()?;
         }
-        let mut theirs = vec![0; values.len()];
-        pack::unpack_into(&received, bits, &mut theirs);
         Ok(theirs)
+    }
+
+    fn reveal(&mut self, lists: &[(&[u64], u32)]) -> Result<(), CliError> {
+        let mut message = Vec::new();
+        for (values, bits) in lists {
+            message.clear();
+            pack::pack_append(values, *bits, &mut message);
+            self.channel.send(REVEAL, &message)?;
+        }
+        Ok(())
+    }
+
+    fn revealed(
+        &mut self,
+        lists: &[(&[u64], u32)],
+        theirs: &mut Vec<Vec<u64>>,
+    ) -> Result<(), CliError> {
+        for (values, bits) in lists {
+            let mut received = vec![0; (values.len() * *bits as usize).div_ceil(8)];
+            self.channel.recv(REVEAL, &mut received)?;
+            let mut list = vec![0; values.len()];
+            pack::unpack_into(&received, *bits, &mut list);
+            theirs.push(list);
+        }
+        Ok(())
     }
 }
 

@@ -32,6 +32,14 @@ pub struct Outcome {
     pub wrong: Vec<(usize, usize)>,
 }
 
+/// What one run of a job has measured.
+pub struct Run {
+    pub prep: Measured,
+    pub online: Measured,
+    /// For each end, its lane and how many of the lane's lookups were wrong.
+    pub wrong: Vec<(usize, usize)>,
+}
+
 impl Job {
     /// Lookups in tables of random entries.
     pub fn new(protocol: Protocol, demand: Demand) -> Result<Self, CliError> {
@@ -51,6 +59,12 @@ impl Job {
 
     /// Runs the job, `sizes[lane]` lookups in each lane, and checks every result.
     pub fn run(&self, lanes: &mut Lanes, sizes: &[usize]) -> Result<Outcome, CliError> {
+        let run = self.measure(lanes, sizes)?;
+        self.outcome(lanes, run)
+    }
+
+    /// Runs the job and checks every result, but does not yet say what making OTs took.
+    pub fn measure(&self, lanes: &mut Lanes, sizes: &[usize]) -> Result<Run, CliError> {
         let indices = self.indices(lanes, sizes);
         let batches = lanes.each(sizes);
         let (prepared, prep) = lanes.phase(Phase::Preprocessing, batches, |end, batch| {
@@ -63,7 +77,22 @@ impl Job {
         let (outputs, online) = lanes.phase(Phase::Online, inputs, |end, (prepared, index)| {
             Ok(prepared.lookup(&mut end.channel, index, &self.tables)?)
         })?;
-        self.outcome(lanes, (&prep, &online), (&indices, &outputs))
+        let wrong = self.check(lanes, &indices, &outputs)?;
+        Ok(Run {
+            prep,
+            online,
+            wrong,
+        })
+    }
+
+    /// What a run has cost a lookup.
+    pub(super) fn outcome(&self, lanes: &mut Lanes, run: Run) -> Result<Outcome, CliError> {
+        let batch = self.demand.batch();
+        Ok(Outcome {
+            prep: lanes.per_item(&run.prep, batch)?,
+            online: lanes.per_item(&run.online, batch)?,
+            wrong: run.wrong,
+        })
     }
 
     /// Each end's shares of random indices.
@@ -76,24 +105,18 @@ impl Job {
         })
     }
 
-    /// Checks each end's outputs.
-    pub(super) fn outcome(
+    /// For each end, its lane and how many of the lane's outputs are wrong.
+    pub(super) fn check(
         &self,
         lanes: &mut Lanes,
-        (prep, online): (&Measured, &Measured),
-        (indices, outputs): (&[Vec<u64>], &[Vec<Vec<u64>>]),
-    ) -> Result<Outcome, CliError> {
-        let batch = self.demand.batch();
-        let (prep, online) = (lanes.per_item(prep, batch)?, lanes.per_item(online, batch)?);
+        indices: &[Vec<u64>],
+        outputs: &[Vec<Vec<u64>>],
+    ) -> Result<Vec<(usize, usize)>, CliError> {
         let results = indices.iter().zip(outputs).collect();
         let (wrong, _) = lanes.phase(Phase::Online, results, |end, (index, outputs)| {
             Ok((end.lane, self.wrong(end, index, outputs)?))
         })?;
-        Ok(Outcome {
-            prep,
-            online,
-            wrong,
-        })
+        Ok(wrong)
     }
 
     pub(super) fn protocol(&self) -> Protocol {
@@ -111,10 +134,13 @@ impl Job {
     /// How many of a lane's lookups differ from a table.
     fn wrong(&self, end: &mut End, index: &[u64], outputs: &[Vec<u64>]) -> Result<usize, CliError> {
         let k = self.demand.log_entries();
-        let their_index = end.open_to_check(index, k)?;
+        let own = self.tables.iter().zip(outputs);
+        let own = own.map(|(table, own)| (own.as_slice(), table.bits()));
+        let opened: Vec<_> = [(index, k)].into_iter().chain(own).collect();
+        let mut theirs = end.open_all_to_check(&opened)?.into_iter();
+        let their_index = theirs.next().unwrap_or_default();
         let mut right = vec![true; index.len()];
-        for (table, own) in self.tables.iter().zip(outputs) {
-            let theirs = end.open_to_check(own, table.bits())?;
+        for ((table, own), theirs) in self.tables.iter().zip(outputs).zip(theirs) {
             for (i, right) in right.iter_mut().enumerate() {
                 let found = if self.demand.is_xor() {
                     own[i] ^ theirs[i]

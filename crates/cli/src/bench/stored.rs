@@ -10,7 +10,7 @@ use volvelle_net::Phase;
 use volvelle_prim::Prg;
 
 use super::lanes::{End, Lanes};
-use super::lut::{Job, Outcome};
+use super::lut::{Job, Outcome, Run};
 use crate::error::CliError;
 
 /// Lookups stored and taken at once.
@@ -77,7 +77,13 @@ impl Job {
                 Ok(self.use_up(end, lookups, index)?)
             },
         )?;
-        let done = self.outcome(lanes, (&prep, &online), (&indices, &outputs))?;
+        let wrong = self.check(lanes, &indices, &outputs)?;
+        let run = Run {
+            prep,
+            online,
+            wrong,
+        };
+        let done = self.outcome(lanes, run)?;
         Ok((done, rates))
     }
 

@@ -1,286 +1,399 @@
-//! The self-timing: every protocol at a few sizes, both parties in this process, about a second in all.
+//! The self-timing: every protocol at a few sizes, both parties in this process, a few seconds in all.
 //!
-//! What a lookup computes is each party's **processor time**, which other programs and waiting for the peer do not stretch;
-//! the busier party's counts, as the two work side by side. A batch is run again, larger each time, until it has taken long
-//! enough. What a batch costs however small it is, its messages and threads waking each other, is wall time of a small one.
+//! What counts is each party's wall time from a common start, waiting for the other included, as a lookup's caller sees it.
+//! Machines have slow spells, of milliseconds to seconds; so all cases are timed in turn, and this again and again, and of each
+//! case the **median** counts. What a lookup takes is from a batch large enough for memory to be touched as in larger ones; what a
+//! batch costs however small it is, is from a small one.
 //!
-//! Making OTs is timed by itself and taken out, so that the figures hold for every engine. Both parties run the same steps;
-//! the client decides when a batch is large enough and tells the server.
+//! Making OTs is taken out, so that the figures hold for every engine, and timed by itself: in a long run, and how much more the
+//! first ones of a phase take, on the average of all cases. Both parties run the same
+//! steps; the client decides when a batch is large enough and tells the server.
 
+use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
 use volvelle_net::{Channel, Label, Role, memory_pair};
-use volvelle_ot::softspoken::Piece;
-use volvelle_ot::{CorrelatedBatch, Engine, Ot, OtConfig};
+use volvelle_ot::{CorrelatedBatch, Ot, OtConfig, OtError};
 
-use super::machine::{Machine, Own, Sample};
-use super::processor_time;
+use volvelle_prim::{Block, Prg};
+
+use super::cache;
+use super::machine::{Both, Machine, Making, Own, Sample};
 use crate::{Demand, Index, LutError, Prepared, Protocol, Table};
 
 const STEP: Label = Label::new("plan/step");
 const DONE: Label = Label::new("plan/done");
 
-/// A batch that took this long is long enough: memory is touched and messages are cut in chunks as in large batches. Less is
-/// enough for protocols that others leave far behind.
+/// How often all cases are timed.
+const PASSES: usize = 5;
+/// A batch that took this long is long enough, and less where others leave a protocol far behind.
 const ENOUGH: Duration = Duration::from_micros(1500);
-const ENOUGH_BASELINE: Duration = Duration::from_micros(200);
-/// Runs of a small batch, and of a large one, of which the best counts.
-const RUNS: (usize, usize) = (3, 2);
+const ENOUGH_BASELINE: Duration = Duration::from_micros(700);
+/// Lookups that are cut in several chunks, so that the parties work side by side as in large batches; as many as this are
+/// tried where they take no longer than that.
+const SEVERAL: (usize, Duration) = (4096, Duration::from_micros(5000));
 /// And this long is too long for a larger table of the same protocol to be tried.
 const PLENTY: Duration = Duration::from_millis(10);
-/// A first batch that took this long is not run again.
-const LONG: Duration = Duration::from_millis(2);
+/// A first batch that took this long stands for large ones too.
+const LONG: Duration = Duration::from_millis(5);
 /// The first batch, and the largest.
 const BATCHES: (usize, usize) = (64, 1 << 15);
 /// Bits that a first batch may send.
 const FIRST_BITS: u64 = 1 << 23;
 /// Sizes tried, where a protocol takes them.
 const LOG_ENTRIES: [u32; 6] = [2, 4, 6, 8, 12, 16];
-/// Widths tried.
-const BITS: [u32; 2] = [8, 64];
-/// OTs a direction that are made to time them, and how often.
-const OTS: usize = 1 << 16;
-const OT_RUNS: usize = 4;
-/// The engine that starts soonest, and whose OTs all cost the same.
-const ENGINE: Engine = Engine::SoftSpoken(Piece::Two);
-/// Nanoseconds of processor time that one of its OTs takes, nothing else going on, on the machine that
-/// [`volvelle_ot::Figures`] are from.
-const ENGINE_NS: f64 = 2.9;
+/// Entries tried: one table of each width, and two at one index.
+const WORDS: [&[u32]; 4] = [&[1], &[8], &[64], &[64, 64]];
+/// Sizes at which two tables are tried.
+const PAIRS: [u32; 2] = [4, 8];
+
+/// OTs that a long run in a direction asks for at a time, and how often.
+const LONG_RUN: (usize, usize) = (8192, 32);
 
 /// Name of the spans in which OTs are made.
 const EXTEND: &str = "ot/extend";
 
-/// Times all protocols.
-pub(super) fn machine(stamp: String) -> Result<Machine, LutError> {
-    let (mut client, mut server) = memory_pair();
-    let (ours, theirs) = std::thread::scope(|scope| {
-        let theirs = scope.spawn(move || Party::new(&mut server)?.run(&mut server));
-        let ours = Party::new(&mut client).and_then(|party| party.run(&mut client));
-        // Hanging up ends the other party, should this one have failed.
-        drop(client);
-        let theirs = theirs
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (ours, theirs)
-    });
-    let (ours, theirs) = (ours?, theirs?);
-    let samples = ours.samples.into_iter().zip(theirs.samples);
-    Ok(Machine {
-        stamp,
-        ot_speed: (100.0 * ours.ot_ns.max(theirs.ot_ns) / ENGINE_NS).round() / 100.0,
-        samples: samples.map(|(a, b)| slower(a, b)).collect(),
-    })
+/// A self-timing that can go on: timing again later tells what the machine is like then.
+pub struct SelfTiming {
+    stamp: String,
+    client: Party,
+    server: Party,
 }
 
-/// Both parties' timings of one case: the slower one's count.
-fn slower(a: Sample, b: Sample) -> Sample {
-    let max = |a: Own, b: Own| Own {
-        fixed: a.fixed.max(b.fixed),
-        each: a.each.max(b.each),
-    };
-    Sample {
-        prep: max(a.prep, b.prep),
-        online: max(a.online, b.online),
-        ..a
-    }
-}
-
-/// What one party has timed.
-struct Timed {
-    samples: Vec<Sample>,
-    /// Nanoseconds to make an OT.
-    ot_ns: f64,
-}
-
-struct Party {
-    ot: Ot,
-    samples: Vec<Sample>,
-    /// Nanoseconds of processor time to make an OT.
-    ot_ns: f64,
-}
-
-/// What a phase of one batch took, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-struct Spent {
-    /// Wall time but for making OTs.
-    wall: f64,
-    /// Processor time of this party but for making OTs.
-    computing: f64,
-}
-
-impl Spent {
-    fn least(self, other: Self) -> Self {
-        Self {
-            wall: self.wall.min(other.wall),
-            computing: self.computing.min(other.computing),
-        }
-    }
-}
-
-/// Both phases.
-type Times = [Spent; 2];
-
-fn least(a: Times, b: Times) -> Times {
-    [a[0].least(b[0]), a[1].least(b[1])]
-}
-
-/// What a protocol is run on.
-struct Run<'a> {
-    protocol: Protocol,
-    tables: &'a [Table],
-}
-
-impl Party {
-    fn new(ch: &mut Channel) -> Result<Self, LutError> {
-        let mut party = Self {
-            ot: Ot::setup(ch, OtConfig::new(ENGINE))?,
-            samples: Vec::new(),
-            ot_ns: 0.0,
-        };
-        party.ot_ns = party.time_ots(ch)?;
-        Ok(party)
-    }
-
-    fn run(mut self, ch: &mut Channel) -> Result<Timed, LutError> {
-        for protocol in Protocol::ALL {
-            for xor in [false, true] {
-                'sizes: for log_entries in LOG_ENTRIES {
-                    for bits in BITS {
-                        let Some(demand) = demand(protocol, xor, log_entries, bits) else {
-                            continue;
-                        };
-                        if !self.sample(ch, protocol, &demand)? {
-                            break 'sizes;
-                        }
-                    }
-                }
-            }
-        }
-        Ok(Timed {
-            samples: self.samples,
-            ot_ns: self.ot_ns,
+impl SelfTiming {
+    /// Finds batches that take long enough, and times nothing yet.
+    ///
+    /// # Errors
+    /// If a protocol fails.
+    pub fn begin() -> Result<Self, LutError> {
+        let (client, server) = memory_pair();
+        let (client, server) = both(|| Party::begin(client), || Party::begin(server))?;
+        Ok(Self {
+            stamp: cache::stamp(),
+            client,
+            server,
         })
     }
 
-    /// Nanoseconds of processor time to make an OT, at best.
-    fn time_ots(&mut self, ch: &mut Channel) -> Result<f64, LutError> {
-        let mut batch = CorrelatedBatch::new(OTS);
-        let mut best = Duration::MAX;
-        for _ in 0..OT_RUNS {
+    /// Times every case once more.
+    ///
+    /// # Errors
+    /// If a protocol fails; the timing is then over.
+    pub fn go_on(&mut self) -> Result<(), LutError> {
+        let Self { client, server, .. } = self;
+        both(|| client.pass(), || server.pass())?;
+        Ok(())
+    }
+
+    /// The medians of the last so many timings.
+    #[must_use]
+    pub fn machine(&self, last: usize) -> Machine {
+        let trials = self.client.trials.iter().zip(&self.server.trials);
+        Machine {
+            stamp: self.stamp.clone(),
+            making: [self.client.making(last), self.server.making(last)],
+            samples: trials.map(|(a, b)| sample(a, b, last)).collect(),
+        }
+    }
+}
+
+/// Times all protocols.
+pub(super) fn machine() -> Result<Machine, LutError> {
+    let mut timing = SelfTiming::begin()?;
+    for _ in 0..PASSES {
+        timing.go_on()?;
+    }
+    Ok(timing.machine(PASSES))
+}
+
+/// Runs both parties; one that fails hangs up, which ends the other.
+fn both<A: Send, B: Send>(
+    client: impl FnOnce() -> Result<A, LutError>,
+    server: impl FnOnce() -> Result<B, LutError> + Send,
+) -> Result<(A, B), LutError> {
+    let (ours, theirs) = std::thread::scope(|scope| {
+        let theirs = scope.spawn(server);
+        let ours = client();
+        let theirs = theirs.join();
+        (ours, theirs.unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    Ok((ours?, theirs?))
+}
+
+/// What both parties have found of one case.
+fn sample(client: &Trial, server: &Trial, last: usize) -> Sample {
+    let both = |phase: usize| -> Both { [client.own(phase, last), server.own(phase, last)] };
+    Sample {
+        protocol: client.protocol.name().to_owned(),
+        xor: client.small.is_xor(),
+        log_entries: client.small.log_entries(),
+        bits: client.small.words()[0],
+        tables: client.small.words().len() as u32,
+        prep: both(0),
+        online: both(1),
+    }
+}
+
+/// Nanoseconds of both phases apart from making OTs.
+type Times = [f64; 2];
+
+fn sum(times: Times) -> Duration {
+    Duration::from_nanos((times[0] + times[1]) as u64)
+}
+
+/// A case, and what one party has found.
+struct Trial {
+    protocol: Protocol,
+    small: Demand,
+    large: Demand,
+    tables: Vec<Table>,
+    times_small: Vec<Times>,
+    times_large: Vec<Times>,
+}
+
+impl Trial {
+    /// The medians of a phase, of the last so many passes.
+    fn own(&self, phase: usize, last: usize) -> Own {
+        let of = |times: &[Times]| median(times.iter().map(|times| times[phase]), last);
+        let each = of(&self.times_large) / self.large.batch() as f64;
+        let fixed = match self.times_small.as_slice() {
+            [] => 0.0,
+            times => of(times) - each * self.small.batch() as f64,
+        };
+        // Tenths of a nanosecond: more is noise.
+        let round = |ns: f64| (ns * 10.0).round() / 10.0;
+        Own {
+            fixed: round(fixed.max(0.0)),
+            each: round(each),
+        }
+    }
+
+    /// Small and large batches are the same.
+    fn is_long(&self) -> bool {
+        self.small.batch() == self.large.batch()
+    }
+}
+
+/// Of the last so many.
+fn median(values: impl DoubleEndedIterator<Item = f64>, last: usize) -> f64 {
+    let mut values: Vec<f64> = values.rev().take(last).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+struct Party {
+    /// To the other party, while neither has failed.
+    channel: Option<Channel>,
+    ot: Ot,
+    config: OtConfig,
+    trials: Vec<Trial>,
+    /// Nanoseconds to make an OT in a long run, for each pass.
+    long_runs: Vec<f64>,
+    /// And for each OT of the first group that a phase makes in a direction, on the average of a pass.
+    first: Vec<f64>,
+    /// Groups made first in a phase, in this pass.
+    firsts: usize,
+}
+
+impl Party {
+    fn begin(mut ch: Channel) -> Result<Self, LutError> {
+        let config = OtConfig::default();
+        let mut party = Self {
+            channel: None,
+            ot: Ot::setup(&mut ch, config)?,
+            config,
+            trials: Vec::new(),
+            long_runs: Vec::new(),
+            first: Vec::new(),
+            firsts: 0,
+        };
+        for protocol in Protocol::ALL {
+            for xor in [false, true] {
+                party.find_batches(&mut ch, protocol, xor)?;
+            }
+        }
+        party.channel = Some(ch);
+        Ok(party)
+    }
+
+    /// Times every case once. After a failure the channel is gone, and with it the peer's.
+    fn pass(&mut self) -> Result<(), LutError> {
+        let mut channel = self.channel.take().ok_or(OtError::Broken)?;
+        let ch = &mut channel;
+        let each = self.long_run(ch)?;
+        let before = self.making_until_now(ch);
+        self.firsts = 0;
+        let mut trials = std::mem::take(&mut self.trials);
+        // What ran before a case leaves its mark on the caches, each time something else.
+        let mut order: Vec<usize> = (0..trials.len()).collect();
+        shuffle(&mut order, self.long_runs.len() as u64);
+        for place in order {
+            self.time(ch, &mut trials[place])?;
+        }
+        self.trials = trials;
+        let after = self.making_until_now(ch);
+        let more = after.0 - before.0 - each * (after.1 - before.1);
+        let group = self.config.engine.figures().group;
+        let first = more / (group * self.firsts.max(1) as f64);
+        self.long_runs.push(each);
+        self.first.push(first.max(0.0));
+        self.channel = Some(channel);
+        Ok(())
+    }
+
+    /// Nanoseconds to make one of many OTs, as many in one direction as in the other.
+    fn long_run(&mut self, ch: &mut Channel) -> Result<f64, LutError> {
+        let mut batch = CorrelatedBatch::new(LONG_RUN.0);
+        let mut times = (0.0, 0.0);
+        // The first run fills the caches.
+        for _ in 0..2 {
             meet(ch)?;
-            let start = processor_time();
+            let before = self.making_until_now(ch);
             for sender in [Role::Client, Role::Server] {
-                if ch.role() == sender {
-                    batch.send(ch, &mut self.ot)?;
-                } else {
-                    batch.receive(ch, &mut self.ot)?;
+                for _ in 0..LONG_RUN.1 {
+                    if ch.role() == sender {
+                        batch.send(ch, &mut self.ot)?;
+                    } else {
+                        batch.receive(ch, &mut self.ot)?;
+                    }
                 }
             }
             ch.flush()?;
-            best = best.min(processor_time().saturating_sub(start));
+            let after = self.making_until_now(ch);
+            times = (after.0 - before.0, after.1 - before.1);
         }
-        Ok(best.as_nanos() as f64 / (2 * OTS) as f64)
+        Ok(times.0 / times.1.max(1.0))
     }
 
-    /// Times one case; says whether a larger table may be tried.
-    fn sample(
+    /// The medians.
+    fn making(&self, last: usize) -> Making {
+        let ns = self.config.engine.figures().ns;
+        let of = |values: &[f64]| median(values.iter().copied(), last);
+        let round = |value: f64| (100.0 * value / ns).round() / 100.0;
+        Making {
+            each: round(of(&self.long_runs)),
+            first: round(of(&self.first)),
+        }
+    }
+
+    /// Nanoseconds in which OTs were made, and how many came of it.
+    fn making_until_now(&self, ch: &Channel) -> (f64, f64) {
+        (making(ch).as_nanos() as f64, self.made())
+    }
+
+    /// OTs made that can be used.
+    fn made(&self) -> f64 {
+        let stats = self.ot.stats();
+        (stats.made_send + stats.made_recv) as f64 / stats.overhead.max(1.0)
+    }
+
+    /// Adds a protocol's cases, with batches that take long enough.
+    fn find_batches(
         &mut self,
         ch: &mut Channel,
         protocol: Protocol,
-        demand: &Demand,
-    ) -> Result<bool, LutError> {
-        let tables = [table(demand)?];
-        let run = Run {
-            protocol,
-            tables: &tables,
-        };
+        xor: bool,
+    ) -> Result<(), LutError> {
+        for log_entries in LOG_ENTRIES {
+            for words in WORDS {
+                // Single bits are for boolean lookups.
+                if words == [1] && !xor || words.len() > 1 && !PAIRS.contains(&log_entries) {
+                    continue;
+                }
+                let Some(demand) = demand(protocol, xor, log_entries, words) else {
+                    continue;
+                };
+                let (trial, took) = self.find_batch(ch, protocol, demand)?;
+                let more = !(trial.is_long() && took > PLENTY);
+                self.trials.push(trial);
+                if step(ch, usize::from(more))? == 0 {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A case with a large enough batch, and how long that took.
+    fn find_batch(
+        &mut self,
+        ch: &mut Channel,
+        protocol: Protocol,
+        small: Demand,
+    ) -> Result<(Trial, Duration), LutError> {
+        let tables = tables(&small)?;
+        let mut large = small.clone();
         // The first run also reads in code and memory; it counts only where it takes so long that this does not matter.
-        let mut small = self.once(ch, &run, demand)?;
-        let long = small[0].wall + small[1].wall > LONG.as_nanos() as f64;
-        let runs = step(ch, if long { 0 } else { RUNS.0 })?;
-        for again in 0..runs {
-            let times = self.once(ch, &run, demand)?;
-            small = if again == 0 {
-                times
-            } else {
-                least(small, times)
-            };
-        }
-        let (mut batch, mut large) = (demand.batch(), small);
-        loop {
-            let grown = step(ch, grow(batch, large, enough(protocol)))?;
-            if grown == batch {
-                break;
-            }
-            batch = grown;
-            large = self.once(ch, &run, &demand.with_batch(batch)?)?;
-        }
-        if batch > demand.batch() {
-            for _ in 1..RUNS.1 {
-                large = least(large, self.once(ch, &run, &demand.with_batch(batch)?)?);
+        let mut took = sum(self.once(ch, protocol, &large, &tables)?);
+        if step(ch, usize::from(took > LONG))? == 0 {
+            took = sum(self.once(ch, protocol, &large, &tables)?);
+            loop {
+                let batch = step(ch, grow(large.batch(), took, protocol))?;
+                if batch == large.batch() {
+                    break;
+                }
+                large = small.with_batch(batch)?;
+                took = sum(self.once(ch, protocol, &large, &tables)?);
             }
         }
-        let own = |phase: usize| {
-            // Tenths of a nanosecond: more is noise.
-            let round = |ns: f64| (ns * 10.0).round() / 10.0;
-            let each = large[phase].computing / batch as f64;
-            let fixed = small[phase].wall - each * demand.batch() as f64;
-            Own {
-                fixed: round(fixed.max(0.0)),
-                each: round(each),
-            }
+        let trial = Trial {
+            protocol,
+            small,
+            large,
+            tables,
+            times_small: Vec::with_capacity(PASSES),
+            times_large: Vec::with_capacity(PASSES),
         };
-        self.samples.push(Sample {
-            protocol: protocol.name().to_owned(),
-            xor: demand.is_xor(),
-            log_entries: demand.log_entries(),
-            bits: demand.words()[0],
-            prep: own(0),
-            online: own(1),
-        });
-        let plenty = large[0].wall + large[1].wall > PLENTY.as_nanos() as f64;
-        let more = !(plenty && batch == demand.batch());
-        Ok(step(ch, usize::from(more))? == 1)
+        Ok((trial, took))
+    }
+
+    /// Times a case once more.
+    fn time(&mut self, ch: &mut Channel, trial: &mut Trial) -> Result<(), LutError> {
+        let (protocol, tables) = (trial.protocol, &trial.tables);
+        if !trial.is_long() {
+            // The first of two reads in the code.
+            self.once(ch, protocol, &trial.small, tables)?;
+            let times = self.once(ch, protocol, &trial.small, tables)?;
+            trial.times_small.push(times);
+        }
+        let times = self.once(ch, protocol, &trial.large, tables)?;
+        trial.times_large.push(times);
+        Ok(())
     }
 
     fn once(
         &mut self,
         ch: &mut Channel,
-        run: &Run<'_>,
+        protocol: Protocol,
         demand: &Demand,
+        tables: &[Table],
     ) -> Result<Times, LutError> {
-        let Run { protocol, tables } = *run;
         let index = vec![1; demand.batch()];
-        let ots = protocol.cost(demand).unwrap_or_default();
         meet(ch)?;
-        let (prepared, prep) = self.time(ch, ots.prep.cots(), |ch, ot| {
+        let (prepared, prep) = self.timed(ch, |ch, ot| {
             Prepared::prepare(ch, ot, protocol, demand, tables)
         })?;
         meet(ch)?;
-        let (_, online) = self.time(ch, ots.online.cots(), |ch, _| {
-            prepared.lookup(ch, &index, tables)
-        })?;
+        let (_, online) = self.timed(ch, |ch, _| prepared.lookup(ch, &index, tables))?;
         Ok([prep, online])
     }
 
-    /// What `f` takes but for making so many OTs, and its result.
-    fn time<T>(
+    /// Nanoseconds that `f` takes but for making OTs, and its result.
+    fn timed<T>(
         &mut self,
         ch: &mut Channel,
-        ots: u64,
         f: impl FnOnce(&mut Channel, &mut Ot) -> Result<T, LutError>,
-    ) -> Result<(T, Spent), LutError> {
-        let (made, at, start) = (making(ch), processor_time(), Instant::now());
+    ) -> Result<(T, f64), LutError> {
+        let stats = self.ot.stats();
+        let (made, start) = (making(ch), Instant::now());
         let value = f(ch, &mut self.ot)?;
         ch.flush()?;
         let wall = start.elapsed();
-        let computing = processor_time().saturating_sub(at).as_nanos() as f64;
-        let making = making(ch).saturating_sub(made);
-        let spent = Spent {
-            wall: wall.saturating_sub(making).as_nanos() as f64,
-            computing: (computing - self.ot_ns * ots as f64).max(0.1 * computing),
-        };
-        Ok((value, spent))
+        let now = self.ot.stats();
+        self.firsts += usize::from(now.made_send > stats.made_send);
+        self.firsts += usize::from(now.made_recv > stats.made_recv);
+        let own = wall.saturating_sub(making(ch).saturating_sub(made));
+        Ok((value, own.as_nanos() as f64))
     }
 }
 
@@ -293,20 +406,31 @@ fn making(ch: &Channel) -> Duration {
         .sum()
 }
 
+/// The same order for the same seed, at both parties.
+fn shuffle(order: &mut [usize], seed: u64) {
+    let mut prg = Prg::from_seed(Block(u128::from(seed)));
+    for left in (2..=order.len()).rev() {
+        let place = prg.next_block().0 % left as u128;
+        order.swap(left - 1, place as usize);
+    }
+}
+
 /// Tables of entries that cost as any others do.
-fn table(demand: &Demand) -> Result<Table, LutError> {
-    Table::from_fn(demand.log_entries(), demand.words()[0], |i| {
-        i.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    })
+fn tables(demand: &Demand) -> Result<Vec<Table>, LutError> {
+    let words = demand.words().iter();
+    let entry = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    words
+        .map(|&bits| Table::from_fn(demand.log_entries(), bits, entry))
+        .collect()
 }
 
 /// A first batch of a case, if the protocol takes it and can run one in good time.
-fn demand(protocol: Protocol, xor: bool, log_entries: u32, bits: u32) -> Option<Demand> {
+fn demand(protocol: Protocol, xor: bool, log_entries: u32, words: &[u32]) -> Option<Demand> {
     let of = |batch| {
         if xor {
-            Demand::xor(log_entries, Index::Boolean, &[bits], batch).ok()
+            Demand::xor(log_entries, Index::Boolean, words, batch).ok()
         } else {
-            Demand::additive(log_entries, Index::Arithmetic, &[bits], batch).ok()
+            Demand::additive(log_entries, Index::Arithmetic, words, batch).ok()
         }
     };
     let bits_each = protocol.cost(&of(BATCHES.0)?)?.total().bits() / BATCHES.0 as u64;
@@ -322,26 +446,21 @@ fn demand(protocol: Protocol, xor: bool, log_entries: u32, bits: u32) -> Option<
     of((FIRST_BITS / bits_each.max(1)).clamp(1, first) as usize)
 }
 
-/// How long a batch of a protocol is to take.
-fn enough(protocol: Protocol) -> Duration {
-    if protocol.is_baseline() {
-        ENOUGH_BASELINE
-    } else {
-        ENOUGH
-    }
-}
-
 /// The next batch after one that took so long, the same if it was long enough.
-fn grow(batch: usize, times: Times, enough: Duration) -> usize {
-    let (computing, wall) = times.iter().fold((0.0, 0.0), |(computing, wall), phase| {
-        (computing + phase.computing, wall + phase.wall)
-    });
-    // A party that computes little may have a peer that computes much.
-    let done = f64::max(computing, wall / 4.0) / enough.as_nanos() as f64;
-    if done >= 1.0 || batch >= BATCHES.1 {
+fn grow(batch: usize, took: Duration, protocol: Protocol) -> usize {
+    let contends = !protocol.is_baseline() || matches!(protocol, Protocol::SpLut | Protocol::Flute);
+    let (enough, several) = if contends {
+        (ENOUGH, SEVERAL.0)
+    } else {
+        (ENOUGH_BASELINE, 0)
+    };
+    let took = took.as_secs_f64().max(1e-6);
+    let for_time = 1.2 * enough.as_secs_f64() / took;
+    let for_chunks = (several as f64 / batch as f64).min(SEVERAL.1.as_secs_f64() / took);
+    let factor = for_time.max(for_chunks).min(32.0);
+    if factor < 1.3 {
         return batch;
     }
-    let factor = (1.2 / done.max(1e-6)).clamp(2.0, 32.0);
     ((batch as f64 * factor) as usize).min(BATCHES.1)
 }
 
@@ -361,4 +480,62 @@ fn meet(ch: &mut Channel) -> Result<(), LutError> {
     ch.send(DONE, &[])?;
     ch.recv(DONE, &mut [])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_grow_until_they_take_long_enough_and_have_several_chunks() {
+        let (ms, one) = (Duration::from_millis, Protocol::Doubling);
+        assert_eq!(grow(8192, ms(2), one), 8192);
+        assert_eq!(grow(8192, ms(1), one), 14745);
+        assert_eq!(grow(512, ms(1), one), 2560);
+        assert_eq!(grow(2048, ms(2), one), 4096);
+        assert_eq!(grow(512, ms(5), one), 512);
+        assert_eq!(grow(64, Duration::ZERO, one), 64 * 32);
+        assert_eq!(grow(BATCHES.1 - 1, ms(1), one), BATCHES.1);
+        assert_eq!(grow(BATCHES.1, Duration::ZERO, one), BATCHES.1);
+        assert_eq!(grow(64, ms(1), Protocol::OpLut), 64);
+    }
+
+    /// A slow spell in a minority of the passes changes nothing.
+    #[test]
+    fn the_median_pass_counts() {
+        let small = Demand::xor(4, Index::Boolean, &[8], 64).unwrap();
+        let mut trial = Trial {
+            protocol: Protocol::Doubling,
+            large: small.with_batch(1000).unwrap(),
+            small,
+            tables: Vec::new(),
+            times_small: vec![[740.0, 64.0], [1840.0, 164.0], [740.0, 64.0]],
+            times_large: vec![[10_000.0, 1000.0], [10_000.0, 1000.0], [26_000.0, 2000.0]],
+        };
+        assert_eq!(
+            trial.own(0, 3),
+            Own {
+                fixed: 100.0,
+                each: 10.0
+            }
+        );
+        assert_eq!(
+            trial.own(1, 3),
+            Own {
+                fixed: 0.0,
+                each: 1.0
+            }
+        );
+        // One run stands for both where it is long.
+        trial.large = trial.small.clone();
+        trial.times_small.clear();
+        trial.times_large = vec![[64_000.0, 128.0]];
+        assert_eq!(
+            trial.own(0, 3),
+            Own {
+                fixed: 0.0,
+                each: 1000.0
+            }
+        );
+    }
 }

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{cache, calibrate};
 use crate::{Demand, LutError, Protocol};
 
-/// Timings of one protocol at one size, apart from making OTs: nanoseconds a lookup in a large batch, and nanoseconds
-/// that a batch takes however small it is.
+/// Timings of one protocol at one size, apart from making OTs.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Sample {
     /// Which protocol, by name.
@@ -18,16 +17,30 @@ pub struct Sample {
     pub(super) log_entries: u32,
     /// Bits of an entry.
     pub(super) bits: u32,
-    pub(super) prep: Own,
-    pub(super) online: Own,
+    /// Tables of such entries at one index.
+    pub(super) tables: u32,
+    pub(super) prep: Both,
+    pub(super) online: Both,
 }
 
-/// Computing of a phase: once a batch, and for each lookup, in nanoseconds.
+/// What a phase takes a party by itself: once a batch, however small it is, and for each lookup, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(super) struct Own {
     pub fixed: f64,
     pub each: f64,
 }
+
+/// What making OTs takes a party, as multiples of what [`volvelle_ot::Figures`] say that one OT takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub(super) struct Making {
+    /// In a long run of them.
+    pub each: f64,
+    /// More for each of those that are made first in a phase: with cold caches, and waiting for the peer.
+    pub first: f64,
+}
+
+/// What a phase takes the client and the server.
+pub(super) type Both = [Own; 2];
 
 impl Own {
     fn combine(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
@@ -43,13 +56,13 @@ impl Own {
 pub struct Machine {
     /// What was timed: program version, build, processor.
     pub(super) stamp: String,
-    /// How many times as long as [`volvelle_ot::Figures`] say it takes to make an OT.
-    pub(super) ot_speed: f64,
+    /// What making OTs takes the client and the server.
+    pub(super) making: [Making; 2],
     pub(super) samples: Vec<Sample>,
 }
 
 impl Machine {
-    /// The timings kept for this machine in the user's cache directory, or new ones (about a second), which are then
+    /// The timings kept for this machine in the user's cache directory, or new ones (a few seconds), which are then
     /// kept. `VOLVELLE_CACHE` names another directory. A cache that cannot be read or written is done without.
     ///
     /// # Errors
@@ -101,7 +114,7 @@ impl Machine {
     /// # Errors
     /// If a protocol fails.
     pub fn calibrate() -> Result<Self, LutError> {
-        calibrate::machine(cache::stamp())
+        calibrate::machine()
     }
 
     /// A fixed machine, 2 cores of an AMD Zen 5: predictions that are the same everywhere.
@@ -120,42 +133,66 @@ impl Machine {
         &self.stamp
     }
 
-    /// How many times as long as [`volvelle_ot::Figures`] say it takes to make an OT.
+    /// How many times as long as [`volvelle_ot::Figures`] say it takes to make an OT in a long run; the slower party's.
     #[must_use]
     pub fn ot_speed(&self) -> f64 {
-        self.ot_speed
+        self.making[0].each.max(self.making[1].each)
     }
 
-    /// What the two phases compute, apart from making OTs.
-    pub(super) fn own(&self, protocol: Protocol, demand: &Demand) -> [Own; 2] {
-        let widest = |xor: bool| {
-            let samples = self
-                .samples
-                .iter()
-                .filter(move |s| s.protocol == protocol.name() && s.xor == xor);
+    /// What the two phases take either party, apart from making OTs.
+    pub(super) fn own(&self, protocol: Protocol, demand: &Demand) -> [Both; 2] {
+        let of = |xor: bool| {
+            let samples = self.samples.iter();
+            let samples = samples.filter(|s| s.protocol == protocol.name() && s.xor == xor);
             samples.collect::<Vec<_>>()
         };
-        let mut samples = widest(demand.is_xor());
+        let mut samples = of(demand.is_xor());
         if samples.is_empty() {
-            samples = widest(!demand.is_xor());
+            samples = of(!demand.is_xor());
         }
-        [(|s: &Sample| s.prep) as fn(&Sample) -> Own, |s| s.online].map(|phase| {
-            let words = demand.words().iter();
-            // Tables at one index share much; what they do not share is bounded by doing it all again.
-            words
-                .map(|&bits| size(&samples, demand.log_entries(), bits, phase))
-                .reduce(|sum, next| Own {
-                    fixed: sum.fixed,
-                    each: sum.each + next.each,
-                })
-                .unwrap_or_default()
-        })
+        let (pairs, singles): (Vec<_>, Vec<_>) = samples.into_iter().partition(|s| s.tables > 1);
+        [(|s: &Sample| s.prep) as fn(&Sample) -> Both, |s| s.online]
+            .map(|phase| [0, 1].map(|party| tables(&singles, &pairs, demand, |s| phase(s)[party])))
     }
+}
+
+/// Several tables at one index: the widest entries' timing, and for each further table what it adds.
+fn tables(
+    singles: &[&Sample],
+    pairs: &[&Sample],
+    demand: &Demand,
+    phase: impl Fn(&Sample) -> Own + Copy,
+) -> Own {
+    let (k, words) = (demand.log_entries(), demand.words());
+    let widest = words.iter().copied().max().unwrap_or(1);
+    let first = size(singles, k, widest, phase);
+    let more = words.len() - 1;
+    if more == 0 {
+        return first;
+    }
+    let each = match pairs.first() {
+        Some(pair) => {
+            let (two, one) = (
+                size(pairs, k, pair.bits, phase),
+                size(singles, k, pair.bits, phase),
+            );
+            // In proportion, should the two have been timed at different sizes.
+            let share = (two.each / one.each.max(1e-3) - 1.0).clamp(0.0, 1.0);
+            first.each * (1.0 + share * more as f64)
+        }
+        // As one table of wider entries.
+        None => {
+            let all = words.iter().sum();
+            let rest = first.each * (words.len() as f64);
+            size(singles, k, all, phase).each.clamp(first.each, rest)
+        }
+    };
+    Own { each, ..first }
 }
 
 /// Between sizes: straight in the width of entries; between tables of `2^a` and `2^b` entries, and beyond, along a
 /// power of the number of entries.
-fn size(samples: &[&Sample], k: u32, bits: u32, phase: fn(&Sample) -> Own) -> Own {
+fn size(samples: &[&Sample], k: u32, bits: u32, phase: impl Fn(&Sample) -> Own + Copy) -> Own {
     let mut sizes: Vec<u32> = samples.iter().map(|s| s.log_entries).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -179,15 +216,20 @@ fn between(a: f64, b: f64, t: f64) -> f64 {
 }
 
 /// Of samples of one size.
-fn width(samples: &[&Sample], k: u32, bits: u32, phase: fn(&Sample) -> Own) -> Own {
-    let mut widths = samples.iter().filter(|s| s.log_entries == k);
-    match (widths.next(), widths.next()) {
-        (Some(a), Some(b)) if a.bits != b.bits => {
+fn width(samples: &[&Sample], k: u32, bits: u32, phase: impl Fn(&Sample) -> Own) -> Own {
+    let mut widths: Vec<_> = samples.iter().filter(|s| s.log_entries == k).collect();
+    widths.sort_by_key(|sample| sample.bits);
+    widths.dedup_by_key(|sample| sample.bits);
+    match widths.as_slice() {
+        [] => Own::default(),
+        [only] => phase(only),
+        [.., last] => {
+            let upper = widths.iter().position(|s| s.bits >= bits);
+            let upper = upper.unwrap_or(widths.len() - 1).max(1);
+            let (a, b) = (widths[upper - 1], widths.get(upper).unwrap_or(last));
             let t = (f64::from(bits) - f64::from(a.bits)) / (f64::from(b.bits) - f64::from(a.bits));
             phase(a).combine(phase(b), |a, b| (a + t * (b - a)).max(a.min(b) / 2.0))
         }
-        (Some(only), _) => phase(only),
-        (None, _) => Own::default(),
     }
 }
 
@@ -205,5 +247,79 @@ mod tests {
             .retain(|sample| sample.protocol != Protocol::Garbled.name());
         assert!(!older.times_all_that(&reference));
         assert!(reference.times_all_that(&older));
+    }
+
+    fn sample(log_entries: u32, bits: u32, tables: u32, each: f64) -> Sample {
+        let own = Own { fixed: 50.0, each };
+        Sample {
+            protocol: Protocol::Doubling.name().to_owned(),
+            xor: true,
+            log_entries,
+            bits,
+            tables,
+            prep: [own, Own { fixed: 70.0, ..own }],
+            online: [Own {
+                fixed: 0.0,
+                each: 1.0,
+            }; 2],
+        }
+    }
+
+    fn machine(samples: Vec<Sample>) -> Machine {
+        Machine {
+            stamp: "made up".to_owned(),
+            making: [Making {
+                each: 1.0,
+                first: 0.0,
+            }; 2],
+            samples,
+        }
+    }
+
+    #[test]
+    fn between_sizes_and_widths() {
+        let made_up = machine(vec![
+            sample(4, 1, 1, 90.0),
+            sample(4, 8, 1, 20.0),
+            sample(4, 64, 1, 132.0),
+            sample(6, 8, 1, 80.0),
+            sample(6, 64, 1, 528.0),
+        ]);
+        let each = |k: u32, words: &[u32]| {
+            let demand = Demand::xor(k, crate::Index::Boolean, words, 1).unwrap();
+            let [[client, server], online] = made_up.own(Protocol::Doubling, &demand);
+            assert_eq!(client.each, server.each);
+            assert!((server.fixed - 70.0).abs() < 1e-6);
+            assert_eq!(online[0].each, 1.0);
+            client.each
+        };
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-6 * b, "{a} {b}");
+        near(each(4, &[1]), 90.0);
+        near(each(4, &[4]), 60.0);
+        near(each(4, &[36]), 76.0);
+        // A power of the number of entries, within and beyond.
+        near(each(5, &[8]), 40.0);
+        near(each(8, &[8]), 320.0);
+        near(each(6, &[36]), 304.0);
+        // Two tables, where none were timed: at most twice one, here as one of 72 bits.
+        near(each(4, &[36, 36]), 148.0);
+        near(each(4, &[64, 64]), 260.0);
+    }
+
+    #[test]
+    fn further_tables_add_what_a_second_one_did() {
+        let made_up = machine(vec![
+            sample(4, 8, 1, 80.0),
+            sample(4, 64, 1, 100.0),
+            sample(4, 64, 2, 125.0),
+        ]);
+        let each = |words: &[u32]| {
+            let demand = Demand::xor(4, crate::Index::Boolean, words, 1).unwrap();
+            made_up.own(Protocol::Doubling, &demand)[0][0].each
+        };
+        assert_eq!(
+            [each(&[8]), each(&[8, 8]), each(&[64; 3])],
+            [80.0, 100.0, 150.0]
+        );
     }
 }

@@ -10,13 +10,14 @@
 //! ```
 //!
 //! A round in this project is one message that had to wait for another, so it costs half a round trip. OTs in a direction
-//! count for one round more, as their maker talks too, unless that party alone makes OTs and goes on talking.
+//! count for one round more, as their maker talks too, unless that party alone makes OTs and goes on talking. Where a protocol
+//! asks for OTs between its messages, and the engine's OT receiver talks, every group of OTs but the first costs a round trip.
 
 use volvelle_net::Link;
 use volvelle_ot::{Cost, Figures, PhasedCost};
 
 use super::Planner;
-use super::machine::Own;
+use super::machine::{Both, Making};
 use crate::{Demand, Protocol};
 
 /// What a phase is expected to cost a lookup.
@@ -78,8 +79,8 @@ impl Planner {
     pub fn predict(&self, protocol: Protocol, demand: &Demand) -> Option<Prediction> {
         let cost = protocol.cost(demand)?;
         let [prep, online] = self.machine.own(protocol, demand);
-        let prep = self.phase(&cost.prep, prep, demand);
-        let online = self.phase(&cost.online, online, demand);
+        let prep = self.phase(protocol, &cost.prep, prep, demand);
+        let online = self.phase(protocol, &cost.online, online, demand);
         Some(Prediction {
             protocol,
             cost,
@@ -89,26 +90,39 @@ impl Planner {
         })
     }
 
-    fn phase(&self, cost: &Cost, own: Own, demand: &Demand) -> Predicted {
+    fn phase(&self, way: Protocol, cost: &Cost, own: Both, demand: &Demand) -> Predicted {
         let ot = self.engine.figures();
         let batch = demand.batch() as f64;
         let ot_bits = (ot.sender_bits + ot.receiver_bits) * cost.cots() as f64;
         Predicted {
             bits: (cost.bits() as f64 + ot_bits) / batch,
-            us: self.parts(cost, own, demand).ns() / batch / 1e3,
+            us: self.parts(way, cost, own, demand).ns() / batch / 1e3,
             rounds: cost.rounds,
         }
     }
 
-    fn parts(&self, cost: &Cost, own: Own, demand: &Demand) -> Parts {
+    fn parts(&self, way: Protocol, cost: &Cost, own: Both, demand: &Demand) -> Parts {
         let ot = self.engine.figures();
-        let making = self.machine.ot_speed * ot.ns * cost.cots() as f64;
+        let making = |m: &Making| {
+            let ots = [cost.cots_client, cost.cots_server].map(|ots| ots as f64);
+            let first = ots.map(|ots| ots.min(ot.group));
+            ot.ns * (m.each * (ots[0] + ots[1]) + m.first * (first[0] + first[1]))
+        };
+        let batch = demand.batch() as f64;
+        let parties = own.iter().zip(&self.machine.making);
+        let parties = parties.map(|(own, m)| own.fixed + own.each * batch + making(m));
         let directions = u64::from(cost.cots_client > 0) + u64::from(cost.cots_server > 0);
         // One party alone makes OTs and goes on: its messages leave together.
         let extra = if directions == 1 && cost.rounds > 0 {
             0
         } else {
             directions
+        };
+        let turns = if draws_between_messages(way) && ot.receiver_bits > 0.0 {
+            let ots = cost.cots_client.max(cost.cots_server) as f64;
+            2.0 * ((ots / ot.group).ceil() - 1.0).max(0.0)
+        } else {
+            0.0
         };
         // In memory, threads that wake each other are in a batch's fixed time.
         let latency = if self.link.is_loopback() {
@@ -117,9 +131,9 @@ impl Planner {
             self.link.rtt().as_nanos() as f64 / 2.0 + WAKING_NS
         };
         Parts {
-            computing: own.fixed + own.each * demand.batch() as f64 + making,
+            computing: parties.fold(0.0, f64::max),
             sending: sending(&self.link, cost, &ot),
-            waiting: (cost.rounds + extra) as f64 * latency,
+            waiting: ((cost.rounds + extra) as f64 + turns) * latency,
         }
     }
 
@@ -127,7 +141,7 @@ impl Planner {
     pub(super) fn bottleneck(&self, way: &Prediction, demand: &Demand) -> &'static str {
         let [prep, online] = self.machine.own(way.protocol, demand);
         let parts = [(way.cost.prep, prep), (way.cost.online, online)]
-            .map(|(cost, own)| self.parts(&cost, own, demand));
+            .map(|(cost, own)| self.parts(way.protocol, &cost, own, demand));
         let sum = |of: fn(&Parts) -> f64| parts.iter().map(of).sum::<f64>();
         let waiting = sum(|p| p.waiting);
         let computing = sum(|p| {
@@ -152,6 +166,21 @@ impl Planner {
             "computing"
         }
     }
+}
+
+/// Whether a protocol asks for the OTs of a part of the batch when the part before has been sent and received, rather than for
+/// all OTs first.
+fn draws_between_messages(protocol: Protocol) -> bool {
+    matches!(
+        protocol,
+        Protocol::Rotation
+            | Protocol::Tree
+            | Protocol::OneRound
+            | Protocol::OpLut
+            | Protocol::OpLutShifter
+            | Protocol::Garbled
+            | Protocol::GarbledLog
+    )
 }
 
 /// How long the busier direction of a link is occupied, in nanoseconds.

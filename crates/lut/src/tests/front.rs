@@ -184,7 +184,40 @@ fn each_objective_minimises_what_it_says() {
         least(|way| way.online.us, Objective::Online);
         let balanced = plan(Objective::Balanced);
         let fastest = plan(Objective::Total).chosen().total.us;
-        assert!(balanced.chosen().total.us <= (1.5 * fastest).max(fastest + 0.25));
+        assert!(balanced.chosen().total.us <= (2.0 * fastest).max(fastest + 0.25));
+    }
+}
+
+/// The ROTL paper's Table 5: what `auto` takes by default sends less than every other protocol, on its links and where none is
+/// emulated, with a fifth of the allowed time to spare.
+#[test]
+fn auto_sends_least_at_every_size_of_the_papers_table_5() {
+    for link in [Link::LOOPBACK, Link::LAN, Link::WAN] {
+        let planner = Planner::new(Machine::reference(), link);
+        for log_entries in [2, 4, 6, 8] {
+            for bits in [8, 16, 32, 64] {
+                let demand = Demand::additive(log_entries, Index::Arithmetic, &[bits], 100_000);
+                let plan = planner.plan(&demand.unwrap()).unwrap();
+                let chosen = plan.chosen();
+                let fastest = plan.ways.iter().map(|way| way.total.us);
+                let fastest = fastest.fold(f64::MAX, f64::min);
+                let limit = (2.0 * fastest).max(fastest + 0.25);
+                assert!(1.2 * chosen.total.us <= limit, "{link} {}", plan.demand);
+                for other in &plan.ways[1..] {
+                    // Trees of up to 256 entries are doubling's by another generator and send the same.
+                    let same = [chosen.protocol, other.protocol].map(|p| p.name());
+                    let same = same.iter().all(|name| ["tree", "doubling"].contains(name));
+                    assert!(
+                        chosen.total.bits < other.total.bits
+                            || same && chosen.total.bits == other.total.bits,
+                        "{link} {}: {} and {}",
+                        plan.demand,
+                        chosen.protocol,
+                        other.protocol
+                    );
+                }
+            }
+        }
     }
 }
 

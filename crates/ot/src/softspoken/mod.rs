@@ -35,7 +35,7 @@ use crate::engine::{CotReceiver, CotSender, CotSource, Supply, hand_out};
 use crate::{OtError, Security};
 
 /// COTs a message; an agreement constant.
-const CHUNK: usize = 8192;
+pub(crate) const CHUNK: usize = 8192;
 /// Blocks of a plane of a chunk.
 const PLANE: usize = CHUNK / 128;
 const SEEDS: Label = Label::new("ot/softspoken/seeds");

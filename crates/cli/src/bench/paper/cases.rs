@@ -3,7 +3,8 @@
 use volvelle_lut::Protocol;
 use volvelle_lut::plan::Objective;
 
-use super::measure::{Effort, Key, Kind, Measurements};
+use super::case::{Effort, Key, Kind, LINKS};
+use super::measure::Measurements;
 use super::published::{ARITHMETIC_WORDS, BATCHES, ENTRIES, Published, TABLE_3_WORDS, TABLE_10};
 use crate::error::CliError;
 
@@ -52,42 +53,52 @@ pub fn boolean(entries: u32, word: u32) -> Kind {
 /// # Errors
 /// If a protocol fails.
 pub fn measure(done: &mut Measurements) -> Result<(), CliError> {
-    let effort = *done.effort();
-    let (words, few) = (effort.some(&ARITHMETIC_WORDS), effort.some(&BOOLEAN_WORDS));
-    for &link in effort.links {
-        let arithmetic_kinds = words
-            .iter()
-            .flat_map(|&word| MAIN_ENTRIES.map(|n| arithmetic(n, word)));
-        for kind in arithmetic_kinds {
-            session(done, link, kind, &[Published::SpLut, Published::Rotl])?;
+    let arithmetic = [Published::SpLut, Published::Rotl];
+    let boolean = [Published::Flute, Published::FlutePlus];
+    for &link in done.effort().links {
+        done.time_machine(false)?;
+        let mut keys = Vec::new();
+        for kind in arithmetic_kinds(done, link) {
+            keys.extend(session(done, link, kind, &arithmetic)?);
         }
-        let boolean_kinds = few
-            .iter()
-            .flat_map(|&word| MAIN_ENTRIES.map(|n| boolean(n, word)));
-        for kind in boolean_kinds {
-            session(done, link, kind, &[Published::Flute, Published::FlutePlus])?;
+        for kind in boolean_kinds(done) {
+            keys.extend(session(done, link, kind, &boolean)?);
+        }
+        done.measure(keys, LINKS[link].0)?;
+    }
+    let keys = table_10_keys(done)?;
+    done.measure(keys, "Table 10")
+}
+
+/// Of Tables 5, 3, 6 and 11.
+fn arithmetic_kinds(done: &Measurements, link: usize) -> Vec<Kind> {
+    let effort = done.effort();
+    let mut kinds = grid(&MAIN_ENTRIES, &effort.some(&ARITHMETIC_WORDS), arithmetic);
+    let sizes = effort.some(&ENTRIES);
+    if link == LOOPBACK {
+        // Table 3 is about bits alone, for which any link will do.
+        kinds.extend(grid(&sizes, &effort.some(&TABLE_3_WORDS), arithmetic));
+    } else {
+        kinds.extend(grid(&sizes, &effort.some(&ARITHMETIC_WORDS), arithmetic));
+        if effort.batch > Effort::SMOKE.batch {
+            kinds.extend(grid(&MAIN_ENTRIES, &[TABLE_11_WORD], arithmetic));
         }
     }
-    // Table 3 is about bits alone, for which any link will do; Table 6 about the sizes between.
-    for kind in table_3_kinds(done) {
-        session(done, LOOPBACK, kind, &[Published::SpLut, Published::Rotl])?;
-    }
-    for link in emulated_links(done) {
-        for kind in table_6_kinds(done) {
-            session(done, link, kind, &[Published::SpLut, Published::Rotl])?;
-        }
-    }
-    if effort.batch > Effort::SMOKE.batch {
-        for link in emulated_links(done) {
-            for n in MAIN_ENTRIES {
-                session(done, link, arithmetic(n, TABLE_11_WORD), &[Published::Rotl])?;
-            }
-        }
-    }
-    for key in table_10_keys(done)? {
-        done.measure(key)?;
-    }
-    Ok(())
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+}
+
+/// Of Table 7 and Figure 13.
+fn boolean_kinds(done: &Measurements) -> Vec<Kind> {
+    grid(&MAIN_ENTRIES, &done.effort().some(&BOOLEAN_WORDS), boolean)
+}
+
+fn grid(sizes: &[u32], words: &[u32], kind: fn(u32, u32) -> Kind) -> Vec<Kind> {
+    let kinds = words
+        .iter()
+        .flat_map(|&word| sizes.iter().map(move |&n| kind(n, word)));
+    kinds.collect()
 }
 
 /// The links of the paper's tables.
@@ -102,52 +113,25 @@ fn session(
     link: usize,
     kind: Kind,
     of_paper: &[Published],
-) -> Result<(), CliError> {
+) -> Result<Vec<Key>, CliError> {
     let demand = kind.demand(done.effort().batch)?;
-    let ways = done
-        .planner(link)
-        .objective(Objective::Total)
-        .plan(&demand)?
-        .ways;
+    let planner = done.planner(link).objective(Objective::Total);
+    let ways = planner.plan(&demand)?.ways;
     let best = ways.iter().map(|way| way.total.us).fold(f64::MAX, f64::min);
     let rivals = ways
         .iter()
         .filter(|way| way.total.us <= done.effort().rivals * best)
         .map(|way| way.protocol);
-    let auto = done.auto(link, kind, Objective::default(), None)?;
-    let all: Vec<Protocol> = of_paper
-        .iter()
-        .filter_map(|published| published.here())
-        .chain([auto])
-        .chain(rivals)
-        .collect();
-    for protocol in all {
-        done.measure(Key {
-            link,
-            kind,
-            protocol,
-            once: None,
-        })?;
-    }
-    Ok(())
-}
-
-fn table_3_kinds(done: &Measurements) -> Vec<Kind> {
-    let words = done.effort().some(&TABLE_3_WORDS);
-    let sizes = done.effort().some(&ENTRIES);
-    words
-        .iter()
-        .flat_map(|&word| sizes.iter().map(move |&n| arithmetic(n, word)))
-        .collect()
-}
-
-fn table_6_kinds(done: &Measurements) -> Vec<Kind> {
-    let words = done.effort().some(&ARITHMETIC_WORDS);
-    let sizes = done.effort().some(&ENTRIES);
-    words
-        .iter()
-        .flat_map(|&word| sizes.iter().map(move |&n| arithmetic(n, word)))
-        .collect()
+    let published = of_paper.iter().filter_map(|published| published.here());
+    let mut all: Vec<Protocol> = published.chain(rivals).collect();
+    all.push(done.choose(link, kind, Objective::default(), None)?);
+    let key = |protocol| Key {
+        link,
+        kind,
+        protocol,
+        once: None,
+    };
+    Ok(all.into_iter().map(key).collect())
 }
 
 pub fn table_10_batches(done: &Measurements) -> [u32; 3] {
@@ -155,7 +139,7 @@ pub fn table_10_batches(done: &Measurements) -> [u32; 3] {
 }
 
 /// The paper's protocol, if it is here, and `auto`, for each batch and link of each row.
-fn table_10_keys(done: &Measurements) -> Result<Vec<Key>, CliError> {
+fn table_10_keys(done: &mut Measurements) -> Result<Vec<Key>, CliError> {
     let mut keys = Vec::new();
     let rows: Vec<usize> = done.effort().some(&[0, 1, 2, 3]);
     for (place, row) in TABLE_10.iter().enumerate() {
@@ -165,7 +149,7 @@ fn table_10_keys(done: &Measurements) -> Result<Vec<Key>, CliError> {
         let kind = row_kind(row.protocol, row.entries, row.word);
         for link in emulated_links(done) {
             for batch in table_10_batches(done) {
-                let auto = done.auto(link, kind, Objective::default(), Some(batch))?;
+                let auto = done.choose(link, kind, Objective::default(), Some(batch))?;
                 for protocol in row.protocol.here().into_iter().chain([auto]) {
                     keys.push(Key {
                         link,

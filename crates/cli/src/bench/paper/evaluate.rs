@@ -1,9 +1,8 @@
 //! How well the planner did: predicted against measured time, and its choice against the best measured.
 
-use volvelle_lut::plan::Objective;
-
 use super::Section;
-use super::measure::{Case, Key, LINKS, Measurements};
+use super::case::{Case, Key, LINKS};
+use super::measure::{ChoiceMade, Measurements};
 
 /// A prediction this near is a good one.
 const NEAR: f64 = 1.5;
@@ -84,13 +83,14 @@ pub fn predictions(done: &Measurements) -> Section {
 pub fn choices(done: &Measurements) -> Section {
     let (mut asked, mut good) = (0, 0);
     let mut rows = Vec::new();
-    let mut groups: Vec<(usize, super::measure::Kind)> = done
-        .cases()
-        .filter(|case| case.key.once.is_none())
-        .map(|case| (case.key.link, case.key.kind))
-        .collect();
-    groups.dedup();
-    for (link, kind) in groups {
+    for ChoiceMade {
+        link,
+        kind,
+        chosen,
+        us,
+    } in done.choices()
+    {
+        let (link, kind) = (*link, *kind);
         let cases: Vec<&Case> = done
             .cases()
             .filter(|case| (case.key.link, case.key.kind, case.key.once) == (link, kind, None))
@@ -99,28 +99,22 @@ pub fn choices(done: &Measurements) -> Section {
         let best = cases
             .iter()
             .min_by(|a, b| a.total().us.total_cmp(&b.total().us));
-        let Ok(chosen) = done.auto(link, kind, Objective::Total, None) else {
+        let Some(best) = best.filter(|_| cases.len() > 1) else {
             continue;
         };
-        let chosen = cases.iter().find(|case| case.key.protocol == chosen);
-        let (Some(best), Some(chosen)) = (best, chosen) else {
-            continue;
-        };
-        if cases.len() < 2 {
-            continue;
-        }
         asked += 1;
-        if chosen.total().us <= AS_GOOD * best.total().us {
+        if *us <= AS_GOOD * best.total().us {
             good += 1;
             continue;
         }
+        let chosen: Vec<&str> = chosen.iter().map(|protocol| protocol.name()).collect();
         rows.push(vec![
             LINKS[link].0.to_owned(),
             kind.entries.to_string(),
             kind.word.to_string(),
             if kind.xor { "boolean" } else { "arithmetic" }.to_owned(),
             batch.to_string(),
-            format!("{} {:.3}", chosen.key.protocol, chosen.total().us),
+            format!("{} {us:.3}", chosen.join(", ")),
             format!("{} {:.3}", best.key.protocol, best.total().us),
         ]);
     }

@@ -3,9 +3,10 @@
 use plotters::prelude::*;
 
 use super::Section;
+use super::case::{Case, Kind, LINKS};
 use super::cases::MAIN_ENTRIES;
 use super::evaluate::ratio;
-use super::measure::{Case, Kind, LINKS, Measurements};
+use super::measure::Measurements;
 use super::published::{self, Published, Row};
 use super::tables::{find, find_auto};
 use crate::error::CliError;

@@ -1,202 +1,77 @@
 //! Measuring cases, each once however many tables show it.
+//!
+//! The cases of a link are run in turn, short ones again and again. Before each turn the machine is timed anew, by runs that
+//! have nothing to do with the cases; with that the protocols are chosen and every run predicted. Of each case the median
+//! run counts, against what was predicted for that run: slow spells of the machine, of milliseconds to minutes, then meet some runs
+//! of many cases and not all runs of one, and the planner knows what any user of it knows who has timed the machine lately.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
 
-use serde::Serialize;
-use volvelle_lut::plan::{Machine, Objective, Planner, Prediction};
-use volvelle_lut::{Demand, Index, Protocol};
+use volvelle_lut::plan::{Machine, Objective, Planner, Prediction, SelfTiming};
+use volvelle_lut::{Demand, LutError, Protocol};
 use volvelle_net::Link;
 use volvelle_ot::{Engine, Horizon, OtConfig, OtDemand, Security};
+use volvelle_prim::{Block, Prg};
 
+use super::case::{Case, Effort, Key, Kind, LINKS};
 use crate::args::{BenchArgs, OtBase, OtEngine, OtSecurity, Transport};
-use crate::bench::lanes::Lanes;
-use crate::bench::lut::Job;
+use crate::bench::lanes::{Lanes, Making};
+use crate::bench::lut::{Job, Run};
 use crate::error::CliError;
+use crate::progress::Progress;
 use crate::report::PerItem;
 
-/// How much is measured.
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
-    /// Lookups at once.
-    pub batch: usize,
-    /// A case takes fewer lookups if these would take longer than so many seconds.
-    pub seconds: f64,
-    /// Runs of a case, of which the median counts; long cases are run once.
-    pub runs: usize,
-    /// Every n-th of the paper's widths and sizes.
-    pub every: usize,
-    /// Places in [`LINKS`] of the links in use, in the order of measuring.
-    pub links: &'static [usize],
-    /// Protocols predicted to take more than so many times the best one's time are not run to check the planner's choice.
-    pub rivals: f64,
-}
-
-impl Effort {
-    /// As the paper.
-    pub const FULL: Self = Self {
-        batch: 100_000,
-        seconds: 20.0,
-        runs: 3,
-        every: 1,
-        links: &[2, 0, 1],
-        rivals: 4.0,
-    };
-    /// Under two minutes.
-    pub const QUICK: Self = Self {
-        batch: 20_000,
-        seconds: 0.35,
-        runs: 3,
-        every: 3,
-        links: &[2, 0, 1],
-        rivals: 1.4,
-    };
-    /// Enough to see that it works.
-    pub const SMOKE: Self = Self {
-        batch: 200,
-        seconds: 0.02,
-        runs: 1,
-        every: 3,
-        links: &[2, 0],
-        rivals: 0.0,
-    };
-
-    /// Every n-th of these, the last among them.
-    pub fn some<T: Copy>(&self, all: &[T]) -> Vec<T> {
-        let last = all.len().saturating_sub(1);
-        let kept = all.iter().enumerate();
-        kept.filter(|(i, _)| (last - i).is_multiple_of(self.every))
-            .map(|(_, value)| *value)
-            .collect()
-    }
-}
-
-/// The links, in the order of the tables.
-pub const LINKS: [(&str, Link); 3] = [
-    ("LAN", Link::LAN),
-    ("WAN", Link::WAN),
-    ("loopback", Link::LOOPBACK),
-];
-
-/// What is looked up: entries, bits of a word (128: two tables of 64 at one index), and how it is shared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Kind {
-    pub entries: u32,
-    pub word: u32,
-    /// XOR-shared index and output, else additive.
-    pub xor: bool,
-}
-
-impl Kind {
-    /// A batch of it.
-    pub fn demand(&self, batch: usize) -> Result<Demand, CliError> {
-        let words = vec![self.word.min(64); self.word.div_ceil(64) as usize];
-        let k = self.entries.ilog2();
-        Ok(if self.xor {
-            Demand::xor(k, Index::Boolean, &words, batch)?
-        } else {
-            Demand::additive(k, Index::Arithmetic, &words, batch)?
-        })
-    }
-}
-
-/// What is measured once; the link is a place in [`LINKS`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
-    pub link: usize,
-    pub kind: Kind,
-    pub protocol: Protocol,
-    /// A session of this many lookups and no more, its set-up counted.
-    pub once: Option<u32>,
-}
-
-/// A measured case.
-#[derive(Clone, Debug)]
-pub struct Case {
-    pub key: Key,
-    pub batch: usize,
-    pub prep: PerItem,
-    pub online: PerItem,
-    /// Set-up a lookup, where it is counted.
-    pub setup: PerItem,
-    pub predicted: Prediction,
-    /// Predicted µs of the set-up a lookup.
-    pub predicted_setup_us: f64,
-    pub wrong: usize,
-}
-
-impl Case {
-    /// All that is counted.
-    pub fn total(&self) -> PerItem {
-        self.setup.then(&self.prep.then(&self.online))
-    }
-
-    /// Predicted µs of all that is counted, a lookup.
-    pub fn predicted_us(&self) -> f64 {
-        self.predicted.total.us + self.predicted_setup_us
-    }
-
-    /// Its line of JSON.
-    pub fn report(&self) -> CaseReport {
-        let (key, total) = (&self.key, self.total());
-        CaseReport {
-            link: LINKS[key.link].0,
-            protocol: key.protocol.name(),
-            entries: key.kind.entries,
-            bits: key.kind.word,
-            index: if key.kind.xor {
-                "boolean"
-            } else {
-                "arithmetic"
-            },
-            batch: self.batch,
-            setup: key.once.map(|_| self.setup),
-            prep: self.prep,
-            online: self.online,
-            total,
-            predicted_bits: self.predicted.total.bits,
-            predicted_us: self.predicted_us(),
-            checked: self.batch,
-            wrong: self.wrong,
-        }
-    }
-}
-
-/// A case as JSON.
-#[derive(Debug, Serialize)]
-pub struct CaseReport {
-    link: &'static str,
-    protocol: &'static str,
-    entries: u32,
-    bits: u32,
-    index: &'static str,
-    batch: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    setup: Option<PerItem>,
-    prep: PerItem,
-    online: PerItem,
-    total: PerItem,
-    predicted_bits: f64,
-    predicted_us: f64,
-    checked: usize,
-    wrong: usize,
-}
+/// What is planned: a link's place, a kind, what is minimised, and lookups if they are all.
+type Question = (usize, Kind, Objective, Option<u32>);
 
 /// All that has been measured.
 pub struct Measurements {
+    timing: Option<SelfTiming>,
     machine: Machine,
     effort: Effort,
     /// One session a link, with the engine that suits a long one.
-    sessions: Vec<Option<(Engine, Lanes)>>,
+    sessions: Vec<Option<Lanes>>,
+    /// What the planner said before anything was measured.
+    chosen: HashMap<Question, Protocol>,
     cases: BTreeMap<Key, Case>,
+    choices: Vec<ChoiceMade>,
+}
+
+/// How the planner's choice by total time went in one case.
+#[derive(Clone, Debug)]
+pub struct ChoiceMade {
+    pub link: usize,
+    pub kind: Kind,
+    /// What it chose before each turn, the same ones once.
+    pub chosen: Vec<Protocol>,
+    /// What was measured for these: the median over the turns.
+    pub us: f64,
+}
+
+/// A case on its way.
+struct Trial {
+    key: Key,
+    demand: Demand,
+    /// In a session, what its runs have measured, and what was predicted for each.
+    runs: Vec<(Prediction, Run)>,
+    /// Turns in which it was run.
+    turns: usize,
+    /// Sessions of their own.
+    sessions: Vec<Case>,
+    took: Duration,
 }
 
 impl Measurements {
     /// None yet.
     pub fn new(machine: Machine, effort: Effort) -> Self {
         Self {
+            timing: None,
+            choices: Vec::new(),
             machine,
             effort,
             sessions: LINKS.iter().map(|_| None).collect(),
+            chosen: HashMap::new(),
             cases: BTreeMap::new(),
         }
     }
@@ -234,8 +109,30 @@ impl Measurements {
     /// Lookups checked, and how many of them were wrong.
     pub fn checked(&self) -> (u64, u64) {
         self.cases().fold((0, 0), |(checked, wrong), case| {
-            (checked + case.batch as u64, wrong + case.wrong as u64)
+            (checked + case.checked as u64, wrong + case.wrong as u64)
         })
+    }
+
+    /// The planner's choices by total time.
+    pub fn choices(&self) -> &[ChoiceMade] {
+        &self.choices
+    }
+
+    /// Times the machine anew, once or as often as counts, for what is predicted from now on.
+    pub fn time_machine(&mut self, again: bool) -> Result<(), CliError> {
+        let last = self.effort.timings;
+        if last == 0 {
+            return Ok(());
+        }
+        let timing = match &mut self.timing {
+            Some(timing) => timing,
+            None => self.timing.insert(SelfTiming::begin()?),
+        };
+        for _ in 0..if again { 1 } else { last } {
+            timing.go_on()?;
+        }
+        self.machine = timing.machine(last);
+        Ok(())
     }
 
     /// A planner for a link.
@@ -244,103 +141,335 @@ impl Measurements {
         Planner::new(self.machine.clone(), link).engine(session_engine(link))
     }
 
-    /// What `auto` stands for, in a session or for so many lookups.
+    /// Chooses a protocol, in a session or for so many lookups; once for each question.
+    pub fn choose(
+        &mut self,
+        link: usize,
+        kind: Kind,
+        objective: Objective,
+        once: Option<u32>,
+    ) -> Result<Protocol, CliError> {
+        if let Some(chosen) = self.auto(link, kind, objective, once) {
+            return Ok(chosen);
+        }
+        let batch = once.map_or(self.effort.batch, |batch| batch as usize);
+        let planner = self.planner(link).objective(objective);
+        let chosen = planner.plan(&kind.demand(batch)?)?.chosen().protocol;
+        self.chosen.insert((link, kind, objective, once), chosen);
+        Ok(chosen)
+    }
+
+    /// What was chosen.
     pub fn auto(
         &self,
         link: usize,
         kind: Kind,
         objective: Objective,
         once: Option<u32>,
-    ) -> Result<Protocol, CliError> {
-        let batch = once.map_or(self.effort.batch, |batch| batch as usize);
-        let plan = self
-            .planner(link)
-            .objective(objective)
-            .plan(&kind.demand(batch)?)?;
-        Ok(plan.chosen().protocol)
+    ) -> Option<Protocol> {
+        self.chosen.get(&(link, kind, objective, once)).copied()
     }
 
-    /// Measures a case, unless it has been or the protocol does not take it.
-    pub fn measure(&mut self, key: Key) -> Result<(), CliError> {
-        if self.cases.contains_key(&key) {
-            return Ok(());
+    /// Predicts and measures cases, those left out that have been measured or whose protocol does not take them; and in
+    /// each kind what the planner chooses before each turn.
+    pub fn measure(&mut self, keys: Vec<Key>, what: &str) -> Result<(), CliError> {
+        let mut trials: BTreeMap<Key, Trial> = BTreeMap::new();
+        let mut choices: BTreeMap<(usize, Kind), Vec<Protocol>> = BTreeMap::new();
+        for key in keys {
+            self.add(key, &mut trials)?;
+            if key.once.is_none() {
+                choices.insert((key.link, key.kind), Vec::new());
+            }
         }
-        let full = key.kind.demand(self.effort.batch)?;
-        if key.protocol.takes(&full).is_err() {
-            return Ok(());
+        let progress = Progress::new(0, false);
+        for turn in 0..self.effort.runs {
+            self.time_machine(turn > 0)?;
+            for (&(link, kind), chosen) in &mut choices {
+                let key = Key {
+                    link,
+                    kind,
+                    protocol: self.best(link, kind)?,
+                    once: None,
+                };
+                self.add(key, &mut trials)?;
+                chosen.push(key.protocol);
+            }
+            progress.set_length(trials.len() as u64);
+            let mut none_left = true;
+            // What ran before a case leaves its mark on the caches, each time something else.
+            let mut shuffled: Vec<&mut Trial> = trials.values_mut().collect();
+            shuffle(&mut shuffled, turn);
+            for (place, trial) in shuffled.into_iter().enumerate() {
+                progress.set(place as u64, &format!("{what}, run {}", turn + 1));
+                if self.effort.goes_on(&trial.key, trial.turns, trial.took) {
+                    self.run(trial)?;
+                    none_left = false;
+                }
+            }
+            if none_left {
+                break;
+            }
         }
-        let case = match key.once {
-            Some(batch) => self.measure_once(key, batch as usize)?,
-            None => self.measure_in_session(key, &full)?,
-        };
-        self.cases.insert(key, case);
+        let mut turns = BTreeMap::new();
+        for (key, trial) in trials {
+            let most: &mut usize = turns.entry((key.link, key.kind)).or_default();
+            *most = trial.turns.max(*most);
+            let runs = self.runs(trial)?;
+            self.cases.insert(key, median(runs));
+        }
+        for (at, mut chosen) in choices {
+            // Later turns had nothing left to choose for.
+            chosen.truncate(turns.get(&at).copied().unwrap_or(0));
+            let choice = ChoiceMade::of(at, chosen, |key| Some(self.get(key)?.total().us));
+            self.choices.extend(choice);
+        }
         Ok(())
     }
 
-    fn measure_in_session(&mut self, key: Key, full: &Demand) -> Result<Case, CliError> {
-        let planner = self.planner(key.link);
-        let us = |demand: &Demand| {
-            let way = planner.predict(key.protocol, demand);
-            way.map_or(0.0, |way| way.total.us)
-        };
-        let most = self.effort.seconds * 1e6 / us(full).max(1e-3);
-        let batch = (most as usize).clamp(16, self.effort.batch);
-        let demand = full.with_batch(batch)?;
-        let seconds = us(&demand) * batch as f64 / 1e6;
-        let runs = if seconds > 0.5 { 1 } else { self.effort.runs };
-
-        let session = &mut self.sessions[key.link];
-        let (engine, lanes) = match session {
-            Some(session) => session,
-            None => {
-                let link = LINKS[key.link].1;
-                let engine = session_engine(link);
-                session.insert((engine, connect(link, engine)?))
-            }
-        };
-        let mut cases = Vec::with_capacity(runs);
-        for _ in 0..runs {
-            let predicted = planner
-                .clone()
-                .engine(*engine)
-                .predict(key.protocol, &demand);
-            cases.push(run(key, &demand, lanes, predicted)?);
+    /// Adds a case that is to be run.
+    fn add(&self, key: Key, trials: &mut BTreeMap<Key, Trial>) -> Result<(), CliError> {
+        let full = key.kind.demand(self.effort.batch)?;
+        if self.cases.contains_key(&key)
+            || trials.contains_key(&key)
+            || key.protocol.takes(&full).is_err()
+        {
+            return Ok(());
         }
-        let wrong = cases.iter().map(|case| case.wrong).sum();
-        cases.sort_by(|a, b| a.total().us.total_cmp(&b.total().us));
-        let median = cases.swap_remove(cases.len() / 2);
-        Ok(Case { wrong, ..median })
+        let demand = match key.once {
+            Some(batch) => full.with_batch(batch as usize)?,
+            None => self.full_or_less(&key, &full)?,
+        };
+        let trial = Trial {
+            key,
+            demand,
+            runs: Vec::new(),
+            turns: 0,
+            sessions: Vec::new(),
+            took: Duration::ZERO,
+        };
+        trials.insert(key, trial);
+        Ok(())
     }
 
-    fn measure_once(&mut self, key: Key, batch: usize) -> Result<Case, CliError> {
-        let link = LINKS[key.link].1;
-        let demand = key.kind.demand(batch)?;
-        let ots = key.protocol.cost(&demand).unwrap_or_default().total();
-        let ots = OtDemand {
-            client_sends: ots.cots_client,
-            server_sends: ots.cots_server,
-        };
-        let engine = OtConfig::plan(&link, &ots, Horizon::Once, Security::SemiHonest).engine;
-        let predicted = self
-            .planner(key.link)
-            .engine(engine)
-            .predict(key.protocol, &demand);
-        let mut lanes = connect(link, engine)?;
-        let mut case = run(key, &demand, &mut lanes, predicted)?;
-        let each = 1.0 / batch as f64;
-        case.setup = PerItem {
-            bits: lanes.setup.bits * each,
-            us: lanes.setup.ms * 1e3 * each,
-            rounds: 0,
-        };
-        let speed = self.machine.ot_speed();
-        let with = engine.figures().time_ns(&link, &ots, Horizon::Once, speed);
-        let without = engine
-            .figures()
-            .time_ns(&link, &ots, Horizon::Session, speed);
-        case.predicted_setup_us = (with - without) / 1e3 * each;
-        Ok(case)
+    /// What the planner would now choose by total time.
+    fn best(&self, link: usize, kind: Kind) -> Result<Protocol, CliError> {
+        let planner = self.planner(link).objective(Objective::Total);
+        let plan = planner.plan(&kind.demand(self.effort.batch)?)?;
+        Ok(plan.chosen().protocol)
     }
+
+    fn predict(&self, trial: &Trial) -> Result<Prediction, CliError> {
+        let (key, demand) = (&trial.key, &trial.demand);
+        let planner = self.planner(key.link);
+        let planner = match key.once {
+            Some(_) => planner.engine(engine_once(key, demand)),
+            None => planner,
+        };
+        let predicted = planner.predict(key.protocol, demand);
+        Ok(predicted.ok_or(LutError::NoProtocol)?)
+    }
+
+    /// A full batch, or as much of it as takes [`Effort::seconds`].
+    fn full_or_less(&self, key: &Key, full: &Demand) -> Result<Demand, CliError> {
+        let us = self.planner(key.link).predict(key.protocol, full);
+        let us = us.map_or(0.0, |way| way.total.us);
+        let most = self.effort.seconds * 1e6 / us.max(1e-3);
+        Ok(full.with_batch((most as usize).clamp(16, self.effort.batch))?)
+    }
+
+    /// Predicts a run of a case and runs it.
+    fn run(&mut self, trial: &mut Trial) -> Result<(), CliError> {
+        let predicted = self.predict(trial)?;
+        let start = Instant::now();
+        if trial.key.once.is_some() {
+            let session = self.session_of_its_own(trial, predicted)?;
+            trial.sessions.push(session);
+        } else {
+            let lanes = self.session(trial.key.link)?;
+            let job = Job::new(trial.key.protocol, trial.demand.clone())?;
+            let run = job.measure(lanes, &[trial.demand.batch()])?;
+            trial.runs.push((predicted, run));
+        }
+        trial.turns += 1;
+        trial.took += start.elapsed();
+        Ok(())
+    }
+
+    /// A link's session.
+    fn session(&mut self, link: usize) -> Result<&mut Lanes, CliError> {
+        let session = &mut self.sessions[link];
+        Ok(match session {
+            Some(lanes) => lanes,
+            None => {
+                let link = LINKS[link].1;
+                session.insert(connect(link, session_engine(link))?)
+            }
+        })
+    }
+
+    /// All runs, in the order of their turns.
+    fn runs(&mut self, trial: Trial) -> Result<Vec<Case>, CliError> {
+        if trial.key.once.is_some() {
+            return Ok(trial.sessions);
+        }
+        let (key, batch) = (trial.key, trial.demand.batch());
+        let lanes = self.session(key.link)?;
+        let of_all = Made::of(trial.runs.iter().map(|(_, run)| run));
+        let emulated = !LINKS[key.link].1.is_loopback();
+        let of_all = match of_all.is_enough() {
+            // On a link, waiting for the first of them is most of it, however many are made.
+            true if emulated => of_all.making.spread_over(of_all.used),
+            true => of_all.making,
+            false => lanes.making(),
+        };
+        let case = |(predicted, run): (Prediction, Run)| {
+            let of_run = Made::of([&run]);
+            let making = if emulated || !of_run.is_enough() {
+                &of_all
+            } else {
+                &of_run.making
+            };
+            Ok(Case {
+                key,
+                batch,
+                prep: lanes.per_item_at(&run.prep, batch, making)?,
+                online: lanes.per_item_at(&run.online, batch, making)?,
+                setup: PerItem::default(),
+                engine: session_engine(LINKS[key.link].1),
+                ot_ns: making.ns(),
+                predicted,
+                predicted_setup_us: 0.0,
+                checked: batch,
+                wrong: wrong(&run.wrong, batch),
+            })
+        };
+        trial.runs.into_iter().map(case).collect()
+    }
+
+    fn session_of_its_own(&self, trial: &Trial, predicted: Prediction) -> Result<Case, CliError> {
+        let Trial { key, demand, .. } = trial;
+        let (link, batch) = (LINKS[key.link].1, demand.batch());
+        let engine = engine_once(key, demand);
+        let mut lanes = connect(link, engine)?;
+        let done = Job::new(key.protocol, demand.clone())?.run(&mut lanes, &[batch])?;
+        let each = 1.0 / batch as f64;
+        let speed = self.machine.ot_speed();
+        let time = |horizon| {
+            engine
+                .figures()
+                .time_ns(&link, &ots(key, demand), horizon, speed)
+        };
+        Ok(Case {
+            key: *key,
+            batch,
+            prep: done.prep,
+            online: done.online,
+            setup: PerItem {
+                bits: lanes.setup.bits * each,
+                us: lanes.setup.ms * 1e3 * each,
+                rounds: 0,
+            },
+            engine,
+            ot_ns: lanes.making().ns(),
+            predicted,
+            predicted_setup_us: (time(Horizon::Once) - time(Horizon::Session)) / 1e3 * each,
+            checked: batch,
+            wrong: wrong(&done.wrong, batch),
+        })
+    }
+}
+
+impl ChoiceMade {
+    /// `us`: what was measured in a case.
+    fn of(
+        (link, kind): (usize, Kind),
+        mut chosen: Vec<Protocol>,
+        us: impl Fn(&Key) -> Option<f64>,
+    ) -> Option<Self> {
+        let of_turn = chosen.iter().filter_map(|&protocol| {
+            us(&Key {
+                link,
+                kind,
+                protocol,
+                once: None,
+            })
+        });
+        let mut us: Vec<f64> = of_turn.collect();
+        us.sort_by(f64::total_cmp);
+        chosen.dedup();
+        Some(Self {
+            link,
+            kind,
+            chosen,
+            us: *us.get(us.len() / 2)?,
+        })
+    }
+}
+
+/// Puts them in another order each turn.
+fn shuffle<T>(items: &mut [T], turn: usize) {
+    let mut prg = Prg::from_seed(Block(turn as u128));
+    for left in (2..=items.len()).rev() {
+        let place = prg.next_block().0 % left as u128;
+        items.swap(left - 1, place as usize);
+    }
+}
+
+/// The median run, with what was checked in all.
+fn median(mut runs: Vec<Case>) -> Case {
+    let (checked, wrong) = runs.iter().fold((0, 0), |(checked, wrong), run| {
+        (checked + run.checked, wrong + run.wrong)
+    });
+    runs.sort_by(|a, b| a.total().us.total_cmp(&b.total().us));
+    let median = runs.swap_remove(runs.len() / 2);
+    Case {
+        checked,
+        wrong,
+        ..median
+    }
+}
+
+/// The making of OTs in some runs, and how many these used.
+struct Made {
+    making: Making,
+    used: f64,
+}
+
+impl Made {
+    fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
+        let (mut making, mut used) = (Making::default(), 0.0);
+        for phase in runs.into_iter().flat_map(|run| [&run.prep, &run.online]) {
+            making.add(phase);
+            used += phase.used();
+        }
+        Self { making, used }
+    }
+
+    /// Whether they have not lived on what was left over. A party makes all that both use.
+    fn is_enough(&self) -> bool {
+        self.making.is_of(self.used / 2.0)
+    }
+}
+
+/// How many lookups of a lane were wrong.
+fn wrong(ends: &[(usize, usize)], batch: usize) -> usize {
+    let most = ends.iter().map(|(_, wrong)| *wrong).max();
+    most.unwrap_or(batch)
+}
+
+fn ots(key: &Key, demand: &Demand) -> OtDemand {
+    let cost = key.protocol.cost(demand).unwrap_or_default().total();
+    OtDemand {
+        client_sends: cost.cots_client,
+        server_sends: cost.cots_server,
+    }
+}
+
+/// The engine of a session that ends with this demand.
+fn engine_once(key: &Key, demand: &Demand) -> Engine {
+    let link = LINKS[key.link].1;
+    let (ots, security) = (ots(key, demand), Security::SemiHonest);
+    OtConfig::plan(&link, &ots, Horizon::Once, security).engine
 }
 
 fn session_engine(link: Link) -> Engine {
@@ -366,28 +495,27 @@ fn connect(link: Link, engine: Engine) -> Result<Lanes, CliError> {
     Lanes::new(&bench, None, &Vec::new())
 }
 
-fn run(
-    key: Key,
-    demand: &Demand,
-    lanes: &mut Lanes,
-    predicted: Option<Prediction>,
-) -> Result<Case, CliError> {
-    let predicted = predicted.ok_or(volvelle_lut::LutError::NoProtocol)?;
-    let batch = demand.batch();
-    let done = Job::new(key.protocol, demand.clone())?.run(lanes, &[batch])?;
-    Ok(Case {
-        key,
-        batch,
-        prep: done.prep,
-        online: done.online,
-        setup: PerItem::default(),
-        predicted,
-        predicted_setup_us: 0.0,
-        wrong: done
-            .wrong
-            .iter()
-            .map(|(_, wrong)| *wrong)
-            .max()
-            .unwrap_or(batch),
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A choice that changed from turn to turn is judged by what it was in each.
+    #[test]
+    fn the_choice_of_each_turn_counts() {
+        let kind = Kind {
+            entries: 4,
+            word: 8,
+            xor: false,
+        };
+        let (doubling, splut) = (Protocol::Doubling, Protocol::SpLut);
+        let us = |key: &Key| match key.protocol {
+            Protocol::Doubling => Some(1.0),
+            Protocol::SpLut => Some(2.0),
+            _ => None,
+        };
+        let chosen = vec![doubling, splut, splut];
+        let choice = ChoiceMade::of((2, kind), chosen, us).unwrap();
+        assert_eq!((choice.us, choice.chosen), (2.0, vec![doubling, splut]));
+        assert!(ChoiceMade::of((2, kind), vec![Protocol::Tree], us).is_none());
+    }
 }

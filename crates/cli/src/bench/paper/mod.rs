@@ -3,6 +3,7 @@
 //!
 //! Every lookup is checked. What the paper measures and this repository does not have is said where it is left out.
 
+mod case;
 mod cases;
 mod evaluate;
 mod html;
@@ -15,7 +16,8 @@ use std::time::Instant;
 
 use volvelle_lut::plan::Machine;
 
-use self::measure::{Case, Effort, Measurements};
+use self::case::{Case, Effort};
+use self::measure::Measurements;
 use crate::args::plan::BenchPaperArgs;
 use crate::error::CliError;
 use crate::report::print;

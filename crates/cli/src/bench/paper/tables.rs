@@ -4,7 +4,8 @@ use volvelle_lut::Protocol;
 use volvelle_lut::plan::Objective;
 
 use super::Section;
-use super::measure::{Case, Key, Kind, LINKS, Measurements};
+use super::case::{Case, Key, Kind, LINKS};
+use super::measure::Measurements;
 use super::published::{self, ARITHMETIC_WORDS, ENTRIES, Published, Row, TABLE_3_WORDS, TABLE_10};
 
 use super::cases::{
@@ -37,7 +38,7 @@ pub fn find(done: &Measurements, link: usize, kind: Kind, protocol: Protocol) ->
 
 /// The case of what `auto` stands for.
 pub fn find_auto(done: &Measurements, link: usize, kind: Kind) -> Option<&Case> {
-    let protocol = done.auto(link, kind, Objective::default(), None).ok()?;
+    let protocol = done.auto(link, kind, Objective::default(), None)?;
     find(done, link, kind, protocol)
 }
 
@@ -365,8 +366,7 @@ fn table_10(done: &Measurements) -> Section {
         let kind = row_kind(row.protocol, row.entries, row.word);
         let case = |link, batch, auto: bool| {
             let protocol = if auto {
-                done.auto(link, kind, Objective::default(), Some(batch))
-                    .ok()?
+                done.auto(link, kind, Objective::default(), Some(batch))?
             } else {
                 row.protocol.here()?
             };
