@@ -100,7 +100,7 @@ fn lanes_of_every_engine_give_random_ots_both_ways() {
 
 #[test]
 fn lanes_of_ferret_have_one_delta_a_party() {
-    let deltas = |config| run_lanes(3, config, |_, ot, _| *ot.delta_share());
+    let deltas = |config| run_lanes(3, config, |_, ot, _| *ot.delta_share().unwrap());
     for party in deltas(CONFIG) {
         assert!(party.iter().all(|&delta| delta == party[0]));
     }

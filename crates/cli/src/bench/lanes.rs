@@ -8,6 +8,7 @@
 //! those left over. What is charged to a phase is therefore what it does apart from that, plus, for each OT it uses,
 //! the average cost of making one (those included that an extension spends on the next).
 
+use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -277,6 +278,20 @@ impl Lanes {
             outputs.push(output);
         }
         Ok((outputs, measured))
+    }
+
+    /// Takes from each end's time of a phase what work beside it took: its own, and where a party has fewer processors than lanes, the
+    /// others' too, which it has waited for.
+    pub fn leave_out(&self, measured: &mut Measured, beside: &[Duration]) {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get) / self.views;
+        let lanes = (self.ends.len() / self.views).max(1);
+        let at_once = lanes.min(processors.max(1)) as u32;
+        for (end, (time, _)) in self.ends.iter().zip(&mut measured.ends) {
+            let party = self.ends.iter().zip(beside);
+            let party = party.filter(|(other, _)| other.ot.role() == end.ot.role());
+            let all: Duration = party.map(|(_, took)| *took).sum();
+            *time = time.saturating_sub(all / at_once);
+        }
     }
 
     /// A phase's cost spread over `items`, with its share of making OTs; the slower party's time.
