@@ -12,6 +12,7 @@ use crate::{Ot, OtError};
 
 /// One party's end of a batch of correlated OTs: `q`, or `q ⊕ x·Δ` with `x` in bit 0.
 pub struct CorrelatedBatch {
+    /// None until the first OTs come.
     blocks: Lines,
     /// How many of the blocks count.
     count: usize,
@@ -53,11 +54,11 @@ impl CorrelatedTags {
 }
 
 impl CorrelatedBatch {
-    /// Room for `count` OTs.
+    /// A batch of `count` OTs, still to be made.
     #[must_use]
     pub fn new(count: usize) -> Self {
         Self {
-            blocks: Lines::zeros(count),
+            blocks: Lines::zeros(0),
             count,
             delta: None,
         }
@@ -68,12 +69,21 @@ impl CorrelatedBatch {
         self.count = self.count.min(count);
     }
 
+    /// Room for the OTs, unless they are too many.
+    fn make_room(&mut self) -> Result<(), OtError> {
+        check_count("correlated OTs", self.count as u64)?;
+        if self.blocks.len() < self.count {
+            self.blocks = Lines::zeros(self.count);
+        }
+        Ok(())
+    }
+
     /// Fills the batch as OT sender.
     ///
     /// # Errors
     /// As [`Ot::send_random`].
     pub fn send(&mut self, ch: &mut Channel, ot: &mut Ot) -> Result<(), OtError> {
-        check_count("correlated OTs", self.count as u64)?;
+        self.make_room()?;
         self.delta = Some(Zeroizing::new(ot.sender.delta()));
         ot.guarded(|ot| ot.sender.extend(ch, &mut self.blocks[..self.count]))?;
         ot.sent += self.count as u64;
@@ -85,7 +95,7 @@ impl CorrelatedBatch {
     /// # Errors
     /// As [`Ot::send_random`].
     pub fn receive(&mut self, ch: &mut Channel, ot: &mut Ot) -> Result<(), OtError> {
-        check_count("correlated OTs", self.count as u64)?;
+        self.make_room()?;
         self.delta = None;
         ot.guarded(|ot| ot.receiver.extend(ch, &mut self.blocks[..self.count]))?;
         ot.received += self.count as u64;
@@ -103,7 +113,8 @@ impl CorrelatedBatch {
         let Some(delta) = &sender.delta else {
             return self.count;
         };
-        if receiver.delta.is_some() || sender.count != receiver.count {
+        let made = sender.count == receiver.count && receiver.blocks.len() >= receiver.count;
+        if receiver.delta.is_some() || !made {
             return self.count;
         }
         let apart = |(q, r): &(&Block, &Block)| {
@@ -121,7 +132,12 @@ impl CorrelatedBatch {
     #[must_use]
     pub fn tags(&self) -> CorrelatedTags {
         CorrelatedTags {
-            tags: self.blocks.iter().map(|&block| tag(block)).collect(),
+            tags: self
+                .blocks
+                .iter()
+                .take(self.count)
+                .map(|&block| tag(block))
+                .collect(),
             delta: self.delta.as_ref().map(|delta| tag(**delta)),
         }
     }

@@ -65,6 +65,8 @@ pub enum OtEngine {
     /// Dual LPN, quasi-cyclic code, 2^20 outputs
     #[value(name = "dual-qc20")]
     DualQc20,
+    /// The same with 2^23 outputs
+    DualQc23,
     /// All of them, one after the other
     All,
 }
@@ -87,6 +89,7 @@ impl OtEngine {
             Self::DualEc20 => dual(dual::Code::ExpandConvolute, dual::Size::N20),
             Self::DualEc23 => dual(dual::Code::ExpandConvolute, dual::Size::N23),
             Self::DualQc20 => dual(dual::Code::QuasiCyclic, dual::Size::N20),
+            Self::DualQc23 => dual(dual::Code::QuasiCyclic, dual::Size::N23),
         })
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use volvelle_net::{Phase, Role};
-use volvelle_ot::{CorrelatedBatch, CorrelatedTags, Cost};
+use volvelle_ot::softspoken::Piece;
+use volvelle_ot::{CorrelatedBatch, CorrelatedTags, Cost, Engine, OtConfig};
 use volvelle_prim::Block;
 
 use super::lanes::{End, Lanes, Measured, split};
@@ -157,6 +158,13 @@ fn run_one(args: &BenchOtArgs) -> Result<(), CliError> {
         ("engine", bench.ot_name().into()),
     ];
     let sizes = split(count, &bench)?;
+    let least = least_made(bench.ot_config());
+    if sizes.iter().any(|&size| size < least) {
+        eprintln!(
+            "note: OTs of {} are made {least} at a time; fewer may have been made before the clock started",
+            bench.ot_name()
+        );
+    }
     let mut lanes = Lanes::new(&bench, None, &parameters)?;
     let start = Instant::now();
     let (mut wrong, _) = fill_and_check(&mut lanes, Phase::Setup, args.kind, |_| COLD)?;
@@ -174,6 +182,17 @@ fn run_one(args: &BenchOtArgs) -> Result<(), CliError> {
     case.connected(&args.bench, None);
     case.check(count, wrong);
     case.finish(args.bench.json)
+}
+
+/// OTs that an engine makes at once at least: what is timed should be some of these.
+fn least_made(config: OtConfig) -> usize {
+    let (security, malicious) = (config.security, config.security.is_malicious());
+    match config.engine {
+        Engine::Ferret(set) if malicious => set.handed_out_with(security),
+        Engine::Ferret(set) => 8 << set.depth(),
+        Engine::Dual(set) => set.handed_out_with(security),
+        Engine::SoftSpoken(_) => Piece::chunk_cots(security),
+    }
 }
 
 /// Makes each lane's `count(lane)` OTs in stretches, in the same room again and again. After a stretch an end notes what it has

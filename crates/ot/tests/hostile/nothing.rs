@@ -78,6 +78,23 @@ fn no_correlated_ots() {
 }
 
 #[test]
+fn too_many_correlated_ots_are_refused_before_there_is_room_for_them() {
+    does_nothing(|ot, ch, sends| {
+        let mut batch = CorrelatedBatch::new((1 << 32) + 1);
+        let refused = if sends {
+            batch.send(ch, ot)
+        } else {
+            batch.receive(ch, ot)
+        };
+        assert!(
+            matches!(refused, Err(OtError::TooMany { .. })),
+            "{refused:?}"
+        );
+        Ok(())
+    });
+}
+
+#[test]
 fn no_products() {
     does_nothing(|ot, ch, sends| {
         let done = if sends {
