@@ -34,6 +34,7 @@ pub mod dual;
 mod engine;
 mod error;
 pub mod ferret;
+mod lanes;
 mod pieces;
 mod plan;
 mod products;
