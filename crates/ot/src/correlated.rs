@@ -22,9 +22,9 @@ pub struct CorrelatedBatch {
 
 /// What one end of a batch has noted of each OT: 31 bits, linear in the block, and at the receiver the choice.
 pub struct CorrelatedTags {
-    tags: Vec<u32>,
+    tags: Zeroizing<Vec<u32>>,
     /// At the sender.
-    delta: Option<u32>,
+    delta: Option<Zeroizing<u32>>,
 }
 
 /// A wrong block has the tag of the right one with probability 2^-31. Bit 0 is the block's.
@@ -37,15 +37,15 @@ impl CorrelatedTags {
     /// [`CorrelatedBatch::mismatches`] of the batches noted; a wrong OT is missed with probability 2^-31.
     #[must_use]
     pub fn mismatches(&self, other: &Self) -> usize {
-        let (sender, receiver, delta) = match (self.delta, other.delta) {
-            (Some(delta), None) => (&self.tags, &other.tags, delta),
-            (None, Some(delta)) => (&other.tags, &self.tags, delta),
+        let (sender, receiver, delta) = match (&self.delta, &other.delta) {
+            (Some(delta), None) => (&self.tags, &other.tags, **delta),
+            (None, Some(delta)) => (&other.tags, &self.tags, **delta),
             _ => return self.tags.len(),
         };
         if sender.len() != receiver.len() {
             return self.tags.len();
         }
-        let pairs = sender.iter().zip(receiver);
+        let pairs = sender.iter().zip(receiver.iter());
         // Bits 0 of `q` and Δ are 0 and 1.
         pairs
             .map(|(q, r)| usize::from(q ^ r != (r & 1).wrapping_neg() & delta))
@@ -131,14 +131,13 @@ impl CorrelatedBatch {
     /// Notes what tells a wrong OT, so that the room may be overwritten before the other end is there.
     #[must_use]
     pub fn tags(&self) -> CorrelatedTags {
+        let blocks = self.blocks.iter().take(self.count);
         CorrelatedTags {
-            tags: self
-                .blocks
-                .iter()
-                .take(self.count)
-                .map(|&block| tag(block))
-                .collect(),
-            delta: self.delta.as_ref().map(|delta| tag(**delta)),
+            tags: Zeroizing::new(blocks.map(|&block| tag(block)).collect()),
+            delta: self
+                .delta
+                .as_ref()
+                .map(|delta| Zeroizing::new(tag(**delta))),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The ends of a bench's channels: lanes of one client and one server thread, each lane with its own channel and
 //! its own end of the oblivious transfers. Both ends of every lane in this process, or one with the other on another machine.
 //!
-//! A phase runs on all threads at once and ends when the last of them has. Its time is that of the slower party. Each thread has
-//! a core of its own where there are enough.
+//! A phase runs on all threads at once and ends when the last of them has. Its time is that of the slower party. Where both
+//! parties are here, each keeps to its half of the processors (`super::halves`).
 //!
 //! **OT extension** makes OTs by the ten thousand, so a short phase may make far more than it uses, or none and use
 //! those left over. What is charged to a phase is therefore what it does apart from that, plus, for each OT it uses,
