@@ -2,7 +2,7 @@
 
 use crate::simd::{Engine, Kernel, portable::Portable};
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{aesni, vaes};
+use crate::simd::{aesni, avx2, vaes};
 use crate::{Backend, Block};
 
 use ::aes::cipher::KeyInit;
@@ -16,9 +16,7 @@ pub struct Aes128 {
 enum Schedule {
     Portable(Box<::aes::Aes128>),
     #[cfg(target_arch = "x86_64")]
-    AesNi(aesni::Schedule),
-    #[cfg(target_arch = "x86_64")]
-    Vaes(aesni::Schedule),
+    AesNi(aesni::Schedule, Backend),
 }
 
 impl Drop for Aes128 {
@@ -27,7 +25,7 @@ impl Drop for Aes128 {
             // The `aes` crate wipes its own schedule.
             Schedule::Portable(_) => {}
             #[cfg(target_arch = "x86_64")]
-            Schedule::AesNi(keys) | Schedule::Vaes(keys) => zeroize::Zeroize::zeroize(keys),
+            Schedule::AesNi(keys, _) => zeroize::Zeroize::zeroize(keys),
         }
     }
 }
@@ -48,12 +46,11 @@ impl Aes128 {
             .rfind(|&b| b <= backend)
             .unwrap_or(Backend::Portable);
         let schedule = match backend {
-            // SAFETY: `available` lists AesNi and Vaes only where AES-NI was detected.
             #[cfg(target_arch = "x86_64")]
-            Backend::AesNi => Schedule::AesNi(unsafe { aesni::expand(key) }),
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Backend::Vaes => Schedule::Vaes(unsafe { aesni::expand(key) }),
+            Backend::AesNi | Backend::Avx2 | Backend::Vaes256 | Backend::Vaes => {
+                // SAFETY: `available` lists these only where AES-NI was detected.
+                Schedule::AesNi(unsafe { aesni::expand(key) }, backend)
+            }
             _ => Schedule::Portable(Box::new(::aes::Aes128::new(&key.to_bytes().into()))),
         };
         Self { schedule }
@@ -64,12 +61,16 @@ impl Aes128 {
     pub(crate) fn dispatch<K: Kernel>(&self, kernel: K) -> K::Output {
         match &self.schedule {
             Schedule::Portable(cipher) => kernel.run(Portable(cipher)),
-            // SAFETY: this variant is built only where AES-NI and SSE4.1 were detected.
             #[cfg(target_arch = "x86_64")]
-            Schedule::AesNi(keys) => unsafe { aesni::run(keys, kernel) },
-            // SAFETY: this variant is built only where VAES and AVX-512 were detected.
-            #[cfg(target_arch = "x86_64")]
-            Schedule::Vaes(keys) => unsafe { vaes::run(keys, kernel) },
+            // SAFETY: this variant is built only of backends whose instructions were detected, and all have AES-NI.
+            Schedule::AesNi(keys, backend) => unsafe {
+                match backend {
+                    Backend::Vaes => vaes::run(keys, kernel),
+                    Backend::Vaes256 => avx2::run_vaes(keys, kernel),
+                    Backend::Avx2 => avx2::run(keys, kernel),
+                    Backend::Portable | Backend::AesNi => aesni::run(keys, kernel),
+                }
+            },
         }
     }
 

@@ -5,7 +5,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`Block`] | the 128-bit word of all protocols |
-//! | [`aes`] | AES-128 (VAES-512, AES-NI, portable; chosen at run time, see [`Backend`]) |
+//! | [`aes`] | AES-128 (VAES-512, VAES-256, AES-NI, portable; chosen at run time, see [`Backend`]) |
 //! | [`hash`] | fixed-key correlation-robust hashes, plain and tweakable |
 //! | [`prg`] | AES-CTR pseudorandom generator, OS entropy |
 //! | [`bits`], [`pack`] | packed bit vectors; `l`-bit words as a contiguous bit stream |
@@ -27,7 +27,7 @@
 //! | [`sums`] | sums of matrices of ring elements with moved rows, for rotating and permuting vectors |
 //!
 //! SIMD and `unsafe` are confined to this crate, each behind a safe function that has a portable
-//! twin and a test that the two agree. The environment variable `VOLVELLE_SIMD` (`vaes`, `aesni`,
+//! twin and a test that the two agree. The environment variable `VOLVELLE_SIMD` (`vaes`, `vaes256`, `avx2`, `aesni`,
 //! `portable`) forces a slower path than the machine offers.
 
 mod additive;

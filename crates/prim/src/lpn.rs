@@ -101,24 +101,41 @@ impl Row for Two<'_> {
 
     #[inline(always)]
     fn xor<E: Engine>(&self, e: E, indices: &[usize; WEIGHT], row: &mut [Block]) {
-        let wide = E::WIDTH >= 2;
-        let mut acc = [e.load_half(row); 2];
-        if !wide {
-            acc[1] = e.load_half(&row[1..]);
-        }
+        let mut acc = load_pair(e, row);
         for &index in indices {
             // SAFETY: index < 2^log_secret and there are 2·2^log_secret blocks.
-            let entry = unsafe { self.secrets.get_unchecked(2 * index..2 * index + 2) };
-            acc[0] = e.xor(acc[0], e.load_half(entry));
-            if !wide {
-                acc[1] = e.xor(acc[1], e.load_half(&entry[1..]));
+            let entry = load_pair(e, unsafe {
+                self.secrets.get_unchecked(2 * index..2 * index + 2)
+            });
+            for r in 0..registers::<E>() {
+                acc[r] = e.xor(acc[r], entry[r]);
             }
         }
-        e.store_half(row, acc[0]);
-        if !wide {
-            e.store_half(&mut row[1..], acc[1]);
+        if E::WIDTH > 2 {
+            return e.store_half(row, acc[0]);
+        }
+        for r in 0..registers::<E>() {
+            e.store(&mut row[r * E::WIDTH..], acc[r]);
         }
     }
+}
+
+/// How many registers two blocks take: half a one, one or two.
+const fn registers<E: Engine>() -> usize {
+    2usize.div_ceil(E::WIDTH)
+}
+
+/// Two blocks in [`registers`].
+#[inline(always)]
+fn load_pair<E: Engine>(e: E, from: &[Block]) -> [E::Reg; 2] {
+    if E::WIDTH > 2 {
+        return [e.load_half(from); 2];
+    }
+    let mut pair = [e.load(from); 2];
+    if E::WIDTH == 1 {
+        pair[1] = e.load(&from[1..]);
+    }
+    pair
 }
 
 struct Encode<'a, R> {

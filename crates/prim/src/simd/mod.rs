@@ -1,11 +1,13 @@
 //! Run-time choice between the AES engines, and the trait that lets one kernel serve them all.
 //!
-//! A kernel is written once, generically, against [`Engine`] (registers of one or four blocks) and
+//! A kernel is written once, generically, against [`Engine`] (registers of one, two or four blocks) and
 //! handed to [`crate::aes::Aes128::dispatch`], which runs it inside a function compiled for the
 //! instruction set at hand.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod aesni;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
 pub(crate) mod clmul;
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -23,36 +25,55 @@ pub enum Backend {
     Portable,
     /// x86-64 AES-NI with SSE4.1: one block a register.
     AesNi,
+    /// x86-64 AES-NI with AVX2 and BMI2: two blocks a register, AES a block at a time (Haswell to Comet Lake, Zen 1 and 2).
+    Avx2,
+    /// x86-64 VAES with AVX2 and BMI2: two blocks a register (Zen 3, Alder Lake and later without AVX-512).
+    Vaes256,
     /// x86-64 VAES with AVX-512: four blocks a register.
     Vaes,
 }
+
+/// Every backend, slowest first, and its name in `VOLVELLE_SIMD`.
+const NAMES: [(Backend, &str); 5] = [
+    (Backend::Portable, "portable"),
+    (Backend::AesNi, "aesni"),
+    (Backend::Avx2, "avx2"),
+    (Backend::Vaes256, "vaes256"),
+    (Backend::Vaes, "vaes"),
+];
 
 impl Backend {
     /// All backends this machine can run, slowest first.
     #[must_use]
     pub fn available() -> Vec<Self> {
         let best = Self::best();
-        [Self::Portable, Self::AesNi, Self::Vaes]
-            .into_iter()
-            .filter(|&b| b <= best)
-            .collect()
+        let all = NAMES.into_iter().map(|(backend, _)| backend);
+        all.filter(|&b| b <= best).collect()
     }
 
     #[cfg(target_arch = "x86_64")]
     fn best() -> Self {
         let aesni = is_x86_feature_detected!("aes") && is_x86_feature_detected!("sse4.1");
-        let vaes = aesni
-            && is_x86_feature_detected!("vaes")
+        let avx2 = aesni
+            && is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt");
+        let vaes = avx2 && is_x86_feature_detected!("vaes");
+        let avx512 = vaes
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("popcnt");
-        match (vaes, aesni) {
-            (true, _) => Self::Vaes,
-            (false, true) => Self::AesNi,
-            (false, false) => Self::Portable,
-        }
+            && is_x86_feature_detected!("avx512vl");
+        [
+            (avx512, Self::Vaes),
+            (vaes, Self::Vaes256),
+            (avx2, Self::Avx2),
+            (aesni, Self::AesNi),
+        ]
+        .into_iter()
+        .find_map(|(has, backend)| has.then_some(backend))
+        .unwrap_or(Self::Portable)
     }
 
     #[cfg(not(target_arch = "x86_64"))]
@@ -66,12 +87,11 @@ impl Backend {
     pub fn current() -> Self {
         static CURRENT: OnceLock<Backend> = OnceLock::new();
         *CURRENT.get_or_init(|| {
-            let wanted = match std::env::var("VOLVELLE_SIMD").as_deref() {
-                Ok("portable") => Self::Portable,
-                Ok("aesni") => Self::AesNi,
-                _ => Self::Vaes,
-            };
-            wanted.min(Self::best())
+            let wanted = std::env::var("VOLVELLE_SIMD");
+            let named = NAMES
+                .into_iter()
+                .find(|&(_, name)| wanted.as_deref() == Ok(name));
+            named.map_or(Self::best(), |(backend, _)| backend.min(Self::best()))
         })
     }
 }
