@@ -43,35 +43,40 @@ fn blocks(count: usize) -> Vec<Block> {
     out
 }
 
+const DEPTH: u32 = 6;
+
+/// Which sides of half-trees a receiver is told the sums of.
+fn sides(secret: u64) -> [PerTree<u8>; DEPTH as usize] {
+    let mut sides = [[0; TREES]; DEPTH as usize];
+    for (i, side) in sides.as_flattened_mut().iter_mut().enumerate() {
+        *side = (secret >> i & 1) as u8;
+    }
+    sides
+}
+
 /// Half-trees punctured at secret points.
 fn half_tree_reconstruct(runner: &mut CtRunner, _: &mut BenchRng) {
-    const DEPTH: u32 = 6;
     let known: Vec<PerTree<Block>> = blocks(TREES * DEPTH as usize).as_chunks().0.to_vec();
     let mut nodes = vec![Block::ZERO; TREES << DEPTH];
     compare(runner, |secret| {
-        let mut sides = [[0; TREES]; DEPTH as usize];
-        for (i, side) in sides.as_flattened_mut().iter_mut().enumerate() {
-            *side = (secret >> i & 1) as u8;
-        }
+        let leaf = Leaf::Correlated;
         black_box(ggm::reconstruct(
             &known,
-            &sides,
+            &sides(secret),
             DEPTH,
-            Leaf::Correlated,
+            leaf,
             &mut nodes,
         ));
     });
 }
 
-/// Choice bits marked at secret points.
+/// The same, and choices marked at the points.
 fn half_tree_choices(runner: &mut CtRunner, _: &mut BenchRng) {
-    let mut nodes = blocks(TREES << 8);
+    let known: Vec<PerTree<Block>> = blocks(TREES * DEPTH as usize).as_chunks().0.to_vec();
+    let mut nodes = vec![Block::ZERO; TREES << DEPTH];
     compare(runner, |secret| {
-        let mut points = [0; TREES];
-        for (t, point) in points.iter_mut().enumerate() {
-            *point = secret >> (8 * t) & 0xff;
-        }
-        ggm::mark_choices(black_box(&mut nodes), Some(&points));
+        ggm::reconstruct_cots(&known, &sides(secret), DEPTH, &mut nodes).apply(&mut nodes);
+        black_box(&mut nodes);
     });
 }
 

@@ -93,11 +93,12 @@ fn trees() {
                 }
             },
         );
+        let finish = ggm::reconstruct_cots(&known, &sides, depth, &mut nodes);
         time(
-            &format!("mark choices, depth {depth}, a leaf"),
+            &format!("leaves finished, depth {depth}, a leaf"),
             repeat * leaves,
             || {
-                (0..repeat).for_each(|_| ggm::mark_choices(&mut nodes, Some(&[1; TREES])));
+                (0..repeat).for_each(|_| finish.apply(&mut nodes));
             },
         );
     }
@@ -114,7 +115,7 @@ fn lpn() {
             &format!("LPN, one secret of 2^{log}, an output"),
             4 << 16,
             || {
-                (0..4).for_each(|i| code.encode(i << 16, &secret, &mut out));
+                (0..4).for_each(|i| code.encode(i << 16, &secret, None, &mut out));
             },
         );
     }
@@ -126,7 +127,7 @@ fn lpn() {
             &format!("LPN, two secrets of 2^{log}, an output"),
             4 << 16,
             || {
-                (0..4).for_each(|i| code.encode_two(i << 15, &secrets, &mut out));
+                (0..4).for_each(|i| code.encode_two(i << 15, &secrets, None, &mut out));
             },
         );
     }

@@ -11,6 +11,8 @@
 //! tree of eight roots, children need no interleaving, and the level sums of the trees stay in
 //! registers, a lane a tree.
 
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
 use crate::Block;
 use crate::aes::LANES;
 use crate::hash::{PERMUTATION, ccr_regs};
@@ -47,7 +49,7 @@ pub fn expand(
             parents: TREES << level,
             fixes: None,
         };
-        *sum = PERMUTATION.dispatch(kernel).left;
+        *sum = PERMUTATION.dispatch(kernel);
     }
 }
 
@@ -75,6 +77,36 @@ pub fn reconstruct(
     leaf: Leaf,
     nodes: &mut [Block],
 ) -> PerTree<u64> {
+    let fixes = rebuild(known, sides, depth, leaf, nodes);
+    PERMUTATION.dispatch(ApplyFixes {
+        nodes,
+        fixes: &fixes,
+    });
+    fixes.at_point
+}
+
+/// [`reconstruct`] for correlated OTs ([`Leaf::Correlated`]): what is still to be done to the leaves is returned, so that whoever
+/// reads them next can do it on the way.
+///
+/// # Panics
+/// As [`reconstruct`].
+pub fn reconstruct_cots(
+    known: &[PerTree<Block>],
+    sides: &[PerTree<u8>],
+    depth: u32,
+    nodes: &mut [Block],
+) -> Finish {
+    Finish::receiver(rebuild(known, sides, depth, Leaf::Correlated, nodes))
+}
+
+/// All of [`reconstruct`] but for the corrections to the leaves.
+fn rebuild(
+    known: &[PerTree<Block>],
+    sides: &[PerTree<u8>],
+    depth: u32,
+    leaf: Leaf,
+    nodes: &mut [Block],
+) -> Fixes {
     check(depth, nodes.len(), known.len().wrapping_sub(1));
     assert_eq!(sides.len(), known.len(), "a side a level");
     let garbage = PERMUTATION.encrypt(Block::ZERO);
@@ -84,9 +116,11 @@ pub fn reconstruct(
         nodes[TREES + t] = known[0][t].keep_if(sides[0][t]);
     }
     let mut fixes = Fixes::none(&points);
+    // Of a level's nodes, the punctured one zero.
+    let mut all = known[0];
     for level in 1..depth {
         let parents = TREES << level;
-        let sums = PERMUTATION.dispatch(Level {
+        let left = PERMUTATION.dispatch(Level {
             nodes,
             parents,
             fixes: Some(&fixes),
@@ -94,32 +128,96 @@ pub fn reconstruct(
         let i = level as usize;
         for t in 0..TREES {
             let side = sides[i][t];
-            // Both children of the zeroed punctured node came out as `garbage`.
-            let seen = sums.left[t].keep_if(1 ^ side) ^ sums.right[t].keep_if(side);
+            // A right node is its left sibling ⊕ their parent. Both children of the zeroed punctured node came out as `garbage`.
+            let seen = left[t] ^ all[t].keep_if(side);
             fixes.sibling[t] = known[i][t] ^ seen;
             fixes.at_sibling[t] = points[t] | u64::from(side) << level;
             points[t] |= u64::from(1 ^ side) << level;
             fixes.at_point[t] = points[t];
             fixes.point[t] = garbage;
+            let others = all[t] ^ fixes.sibling[t];
             if level + 1 == depth && leaf == Leaf::Correlated {
-                fixes.point[t] = sums.left[t] ^ sums.right[t] ^ fixes.sibling[t];
+                fixes.point[t] = others;
             }
+            all[t] = others ^ garbage;
         }
     }
     if depth == 1 && leaf == Leaf::Correlated {
         fixes.point = known[0];
     }
-    PERMUTATION.dispatch(ApplyFixes {
-        nodes,
-        fixes: &fixes,
-    });
-    points
+    fixes
 }
 
-/// Marks COT choices in the lowest bits: clears the lowest bit of every leaf and, where `points` says,
-/// sets it to 1 for the leaf at each tree's point (pass `None` at the sender).
-pub fn mark_choices(nodes: &mut [Block], points: Option<&PerTree<u64>>) {
-    PERMUTATION.dispatch(MarkChoices { nodes, points });
+/// What turns leaves into correlated OTs: the receiver's corrections at the punctured points and their siblings, and choices in
+/// bit 0, which is cleared in every leaf and, at the receiver, set at the punctured points.
+#[derive(ZeroizeOnDrop)]
+pub struct Finish {
+    fixes: Option<Fixes>,
+}
+
+impl Finish {
+    /// Of leaves that [`expand`] made.
+    #[must_use]
+    pub const fn sender() -> Self {
+        Self { fixes: None }
+    }
+
+    fn receiver(mut fixes: Fixes) -> Self {
+        for t in 0..TREES {
+            fixes.point[t] = Block(fixes.point[t].0 | 1);
+            fixes.sibling[t] = Block(fixes.sibling[t].0 & !1);
+        }
+        Self { fixes: Some(fixes) }
+    }
+
+    /// Does it. Time and addresses do not depend on the points.
+    ///
+    /// # Panics
+    /// If `nodes` is not whole groups of eight.
+    pub fn apply(&self, nodes: &mut [Block]) {
+        struct Apply<'a>(&'a Finish, &'a mut [Block]);
+        impl Kernel for Apply<'_> {
+            type Output = ();
+            #[inline(always)]
+            fn run<E: Engine>(self, e: E) {
+                FinishRegs::load(e, self.0).apply(e, self.1, 0);
+            }
+        }
+        assert!(nodes.len().is_multiple_of(TREES), "leaves of eight trees");
+        PERMUTATION.dispatch(Apply(self, nodes));
+    }
+}
+
+/// A [`Finish`] in registers.
+pub(crate) struct FinishRegs<R> {
+    clear: R,
+    fixes: Option<FixRegs<R>>,
+}
+
+impl<R: Copy> FinishRegs<R> {
+    #[inline(always)]
+    pub(crate) fn load<E: Engine<Reg = R>>(e: E, finish: &Finish) -> Self {
+        Self {
+            clear: e.splat(Block(!1)),
+            fixes: load_fixes(e, finish.fixes.as_ref()),
+        }
+    }
+
+    /// Finishes the leaves from number `first` of each tree on.
+    #[inline(always)]
+    pub(crate) fn apply<E: Engine<Reg = R>>(&self, e: E, leaves: &mut [Block], first: usize) {
+        for (i, group) in leaves.chunks_exact_mut(TREES).enumerate() {
+            let at = splat_position(e, (first + i) as u64);
+            for r in 0..TREES / E::WIDTH {
+                let slot = &mut group[r * E::WIDTH..];
+                let mut value = e.and(e.load(slot), self.clear);
+                if let Some(fixes) = &self.fixes {
+                    value = fixes.apply(e, value, at, r);
+                }
+                e.store(slot, value);
+            }
+        }
+    }
 }
 
 fn check(depth: u32, nodes: usize, inner_levels: usize) {
@@ -137,6 +235,7 @@ fn check(depth: u32, nodes: usize, inner_levels: usize) {
 }
 
 /// Corrections XORed into nodes as they are read: at most two nodes a tree.
+#[derive(Zeroize)]
 struct Fixes {
     at_point: PerTree<u64>,
     point: PerTree<Block>,
@@ -177,6 +276,19 @@ fn load_group<E: Engine>(e: E, blocks: &PerTree<Block>) -> [E::Reg; TREES] {
     regs
 }
 
+/// [`FixRegs::load`] of what there may be.
+#[inline(always)]
+#[expect(
+    clippy::manual_map,
+    reason = "a closure would not be inlined with the engine's instructions"
+)]
+fn load_fixes<E: Engine>(e: E, fixes: Option<&Fixes>) -> Option<FixRegs<E::Reg>> {
+    match fixes {
+        Some(fixes) => Some(FixRegs::load(e, fixes)),
+        None => None,
+    }
+}
+
 impl<R: Copy> FixRegs<R> {
     #[inline(always)]
     fn load<E: Engine<Reg = R>>(e: E, fixes: &Fixes) -> Self {
@@ -196,33 +308,20 @@ impl<R: Copy> FixRegs<R> {
     }
 }
 
-/// One level: `parents` blocks become twice as many, in place.
+/// One level: `parents` blocks become twice as many, in place. Gives the sums of the left nodes.
 struct Level<'a> {
     nodes: &'a mut [Block],
     parents: usize,
     fixes: Option<&'a Fixes>,
 }
 
-/// Sums of a level's left and right nodes.
-struct Sums {
-    left: PerTree<Block>,
-    right: PerTree<Block>,
-}
-
 impl Kernel for Level<'_> {
-    type Output = Sums;
+    type Output = PerTree<Block>;
 
     #[inline(always)]
-    fn run<E: Engine>(self, e: E) -> Sums {
+    fn run<E: Engine>(self, e: E) -> PerTree<Block> {
         let (left, right) = self.nodes[..2 * self.parents].split_at_mut(self.parents);
-        #[expect(
-            clippy::manual_map,
-            reason = "a closure would not be inlined with the engine's instructions"
-        )]
-        let fixes = match self.fixes {
-            Some(fixes) => Some(FixRegs::load(e, fixes)),
-            None => None,
-        };
+        let fixes = load_fixes(e, self.fixes);
         let zero = e.splat(Block::ZERO);
         let mut state = LevelState {
             left,
@@ -231,7 +330,6 @@ impl Kernel for Level<'_> {
             at: 0,
             node: zero,
             left_sum: [zero; TREES],
-            right_sum: [zero; TREES],
         };
         // Parents are a multiple of 16 blocks: two groups of eight registers of one block, or half a group
         // of registers of four.
@@ -241,10 +339,7 @@ impl Kernel for Level<'_> {
         if state.at < self.parents {
             state.step::<E, { LANES / 2 }>(e);
         }
-        Sums {
-            left: store_group(e, &state.left_sum),
-            right: store_group(e, &state.right_sum),
-        }
+        store_group(e, &state.left_sum)
     }
 }
 
@@ -258,7 +353,6 @@ struct LevelState<'a, R> {
     /// Index of the next node, in every half.
     node: R,
     left_sum: [R; TREES],
-    right_sum: [R; TREES],
 }
 
 impl<R: Copy> LevelState<'_, R> {
@@ -285,7 +379,6 @@ impl<R: Copy> LevelState<'_, R> {
             e.store(&mut left[i * E::WIDTH..], h[i]);
             e.store(&mut right[i * E::WIDTH..], other);
             self.left_sum[i % groups] = e.xor(self.left_sum[i % groups], h[i]);
-            self.right_sum[i % groups] = e.xor(self.right_sum[i % groups], other);
         }
         self.at += LIVE * E::WIDTH;
     }
@@ -321,40 +414,6 @@ impl Kernel for ApplyFixes<'_> {
             for r in 0..TREES / E::WIDTH {
                 let slot = &mut group[r * E::WIDTH..];
                 let value = fixes.apply(e, e.load(slot), at, r);
-                e.store(slot, value);
-            }
-        }
-    }
-}
-
-struct MarkChoices<'a> {
-    nodes: &'a mut [Block],
-    points: Option<&'a PerTree<u64>>,
-}
-
-impl Kernel for MarkChoices<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<E: Engine>(self, e: E) {
-        let clear = e.splat(Block(!1));
-        let one = e.splat(Block(1));
-        #[expect(
-            clippy::manual_map,
-            reason = "a closure would not be inlined with the engine's instructions"
-        )]
-        let targets = match self.points {
-            Some(points) => Some(load_group(e, &positions(points))),
-            None => None,
-        };
-        for (node, group) in self.nodes.chunks_exact_mut(TREES).enumerate() {
-            let at = splat_position(e, node as u64);
-            for r in 0..TREES / E::WIDTH {
-                let slot = &mut group[r * E::WIDTH..];
-                let mut value = e.and(e.load(slot), clear);
-                if let Some(targets) = &targets {
-                    value = e.xor_where_equal(value, at, targets[r], one);
-                }
                 e.store(slot, value);
             }
         }
@@ -423,22 +482,17 @@ mod tests {
                     };
                     assert!(node == expected, "depth {depth} tree {t} node {j} {leaf:?}");
                 }
-                mark_choices(&mut rebuilt, Some(&points));
-                for (i, &node) in rebuilt.iter().enumerate() {
-                    let at_point = (i / TREES) as u64 == points[i % TREES];
-                    assert_eq!(node.lsb(), at_point);
-                    let plain = if at_point && leaf == Leaf::Zero {
-                        Block::ZERO
-                    } else {
-                        nodes[i]
-                    };
-                    let offset = if at_point && leaf == Leaf::Correlated {
-                        delta
-                    } else {
-                        Block::ZERO
-                    };
-                    assert!(node.0 >> 1 == (plain ^ offset).0 >> 1);
-                }
+            }
+
+            let mut rebuilt = vec![Block(99); TREES << depth];
+            let points = reconstruct(&known, &sides, depth, Leaf::Correlated, &mut nodes.clone());
+            reconstruct_cots(&known, &sides, depth, &mut rebuilt).apply(&mut rebuilt);
+            Finish::sender().apply(&mut nodes);
+            for (i, (&own, &other)) in rebuilt.iter().zip(&nodes).enumerate() {
+                let chosen = (i / TREES) as u64 == points[i % TREES];
+                assert!(!other.lsb() && own.lsb() == chosen);
+                let offset = Block(delta.0 | 1).keep_if(u8::from(chosen));
+                assert!(own == other ^ offset, "depth {depth} block {i}");
             }
         }
     }

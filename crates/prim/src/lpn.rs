@@ -3,6 +3,7 @@
 
 use crate::Block;
 use crate::aes::{Aes128, LANES, counters, store_regs};
+use crate::ggm::{Finish, FinishRegs, TREES};
 use crate::simd::{Engine, Kernel};
 
 /// Ones in a row of the matrix. A security parameter: the LPN parameters are chosen for it.
@@ -37,37 +38,54 @@ impl LocalLinearCode {
         }
     }
 
-    /// `out[i] ⊕= ⊕` of the ten entries of `secret` that row `first_row + i` names.
+    /// `out[i] ⊕= ⊕` of the ten entries of `secret` that row `first_row + i` names; with `finish`, `out` is the leaves of
+    /// eight trees, which are finished on the way.
     ///
     /// # Panics
-    /// If `secret` is not `2^log_secret` blocks.
-    pub fn encode(&self, first_row: u64, secret: &[Block], out: &mut [Block]) {
+    /// If `secret` is not `2^log_secret` blocks, or `out` with `finish` not whole groups of eight.
+    pub fn encode(
+        &self,
+        first_row: u64,
+        secret: &[Block],
+        finish: Option<&Finish>,
+        out: &mut [Block],
+    ) {
         assert_eq!(secret.len(), 1 << self.log_secret, "LPN secret");
-        self.indices.dispatch(Encode {
-            code: self,
-            first_row,
-            out,
-            row: One { secret },
-        });
+        self.run(first_row, One { secret }, finish, out);
     }
 
     /// [`Self::encode`] for two secrets at once: entry `j` of secret `s` is block `2·j + s` of `secrets`,
     /// and block `2·i + s` of `out` is its output `i`. One gathered cache line serves two outputs.
     ///
     /// # Panics
-    /// If `secrets` is not `2·2^log_secret` blocks or `out` not whole pairs.
-    pub fn encode_two(&self, first_row: u64, secrets: &[Block], out: &mut [Block]) {
+    /// If `secrets` is not `2·2^log_secret` blocks or `out` not whole pairs, with `finish` groups of eight.
+    pub fn encode_two(
+        &self,
+        first_row: u64,
+        secrets: &[Block],
+        finish: Option<&Finish>,
+        out: &mut [Block],
+    ) {
         assert_eq!(secrets.len(), 2 << self.log_secret, "two LPN secrets");
         assert!(
             out.len().is_multiple_of(2),
             "{} outputs of two secrets",
             out.len()
         );
+        self.run(first_row, Two { secrets }, finish, out);
+    }
+
+    fn run<R: Row>(&self, first_row: u64, row: R, finish: Option<&Finish>, out: &mut [Block]) {
+        assert!(
+            finish.is_none() || out.len().is_multiple_of(TREES),
+            "leaves of eight trees"
+        );
         self.indices.dispatch(Encode {
             code: self,
             first_row,
+            finish,
             out,
-            row: Two { secrets },
+            row,
         });
     }
 }
@@ -141,6 +159,7 @@ fn load_pair<E: Engine>(e: E, from: &[Block]) -> [E::Reg; 2] {
 struct Encode<'a, R> {
     code: &'a LocalLinearCode,
     first_row: u64,
+    finish: Option<&'a Finish>,
     out: &'a mut [Block],
     row: R,
 }
@@ -153,7 +172,12 @@ impl<R: Row> Kernel for Encode<'_, R> {
         let mask = (1u64 << self.code.log_secret) - 1;
         let mut counter = 2 * self.first_row;
         let mut blocks = [Block::ZERO; 2 * ROWS];
-        for rows in self.out.chunks_mut(ROWS * R::BLOCKS) {
+        let finish = load_finish(e, self.finish);
+        let chunk = ROWS * R::BLOCKS;
+        for (c, rows) in self.out.chunks_mut(chunk).enumerate() {
+            if let Some(finish) = &finish {
+                finish.apply(e, rows, c * chunk / TREES);
+            }
             for group in blocks.chunks_exact_mut(LANES * E::WIDTH) {
                 let y = e.encrypt(counters(e, Block(u128::from(counter))));
                 store_regs(e, group, y);
@@ -163,6 +187,19 @@ impl<R: Row> Kernel for Encode<'_, R> {
                 self.row.xor(e, &indices(pair, mask), row);
             }
         }
+    }
+}
+
+/// In registers.
+#[inline(always)]
+#[expect(
+    clippy::manual_map,
+    reason = "a closure would not be inlined with the engine's instructions"
+)]
+fn load_finish<E: Engine>(e: E, finish: Option<&Finish>) -> Option<FinishRegs<E::Reg>> {
+    match finish {
+        Some(finish) => Some(FinishRegs::load(e, finish)),
+        None => None,
     }
 }
 
@@ -203,6 +240,7 @@ fn gather(secret: &[Block], index: &[usize; WEIGHT]) -> Block {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ggm::{PerTree, reconstruct_cots};
     use crate::{Backend, Prg};
 
     #[test]
@@ -232,18 +270,51 @@ mod tests {
                 log_secret: log,
             };
             let mut out = start.clone();
-            code.encode(1000, &secret, &mut out[..100]);
-            code.encode(1100, &secret, &mut out[100..]);
+            code.encode(1000, &secret, None, &mut out[..100]);
+            code.encode(1100, &secret, None, &mut out[100..]);
             assert!(out == expected, "{backend:?}");
 
             let two: Vec<Block> = secret.iter().flat_map(|&b| [b, Block(!b.0)]).collect();
             let mut wide = vec![Block::ZERO; 2 * 300];
-            code.encode_two(1000, &two, &mut wide);
+            code.encode_two(1000, &two, None, &mut wide);
             for (i, row) in wide.chunks(2).enumerate() {
                 let plain = expected[i] ^ start[i];
                 // Ten ones a row: complements cancel.
                 assert!(*row == [plain, plain], "{backend:?} row {i}");
             }
+        }
+    }
+
+    #[test]
+    fn leaves_are_finished_on_the_way() {
+        let (log, depth) = (9, 5);
+        let mut prg = Prg::from_seed(Block(5));
+        let mut secrets = vec![Block::ZERO; 2 << log];
+        prg.fill_blocks(&mut secrets);
+        let known: Vec<PerTree<Block>> = (0..depth)
+            .map(|_| std::array::from_fn(|_| prg.next_block()))
+            .collect();
+        let sides: Vec<PerTree<u8>> = (0..depth)
+            .map(|_| std::array::from_fn(|_| prg.next_u64() as u8 & 1))
+            .collect();
+        let mut leaves = vec![Block::ZERO; TREES << depth];
+        let receiver = reconstruct_cots(&known, &sides, depth, &mut leaves);
+        let sender = Finish::sender();
+        let backends = Backend::available().into_iter();
+        for (backend, finish) in backends.flat_map(|b| [(b, &receiver), (b, &sender)]) {
+            let code = LocalLinearCode {
+                indices: Aes128::with_backend(Block(7), backend),
+                log_secret: log,
+            };
+            let mut finished = leaves.clone();
+            finish.apply(&mut finished);
+            let (mut one, mut two) = (leaves.clone(), leaves.clone());
+            let (mut one_apart, mut two_apart) = (finished.clone(), finished);
+            code.encode(3, &secrets[..1 << log], Some(finish), &mut one);
+            code.encode(3, &secrets[..1 << log], None, &mut one_apart);
+            code.encode_two(3, &secrets, Some(finish), &mut two);
+            code.encode_two(3, &secrets, None, &mut two_apart);
+            assert!(one == one_apart && two == two_apart, "{backend:?}");
         }
     }
 }

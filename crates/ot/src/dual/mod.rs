@@ -103,11 +103,14 @@ fn next_leaves<H: Half>(
     (depth, trees_done): (u32, usize),
     nodes: &mut [Block],
 ) -> Result<(), OtError> {
-    if let Some(checks) = checks {
-        return checks.leaves(half, ch, cots, (depth, trees_done / TREES), nodes);
-    }
-    let cots = &cots[trees_done * depth as usize..][..TREES * depth as usize];
-    half.leaves(ch, cots, (depth, TREES), nodes)
+    let finish = if let Some(checks) = checks {
+        checks.leaves(half, ch, cots, (depth, trees_done / TREES), nodes)?
+    } else {
+        let cots = &cots[trees_done * depth as usize..][..TREES * depth as usize];
+        half.leaves(ch, cots, (depth, TREES), nodes)?
+    };
+    finish.apply(nodes);
+    Ok(())
 }
 
 /// The state of an iteration, the same at both ends.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use volvelle_net::Channel;
-use volvelle_prim::ggm::{self, Leaf, TREES};
+use volvelle_prim::ggm::{Finish, TREES};
 use volvelle_prim::lpn::LocalLinearCode;
 use volvelle_prim::{Block, Lines, Prg};
 use zeroize::Zeroizing;
@@ -13,7 +13,7 @@ use crate::engine::CotSource;
 use crate::trees::checked::{Planted, Punctured};
 use crate::{OtError, Security, trees};
 
-/// What the two parties do differently: leaves of the next trees, choices marked in bit 0.
+/// What the two parties do differently: leaves of the next trees, and what makes COTs of them.
 pub(crate) trait Half: Send {
     /// All trees of an iteration, exchanged and checked.
     type Checked: Send;
@@ -28,14 +28,16 @@ pub(crate) trait Half: Send {
     ) -> Result<Self::Checked, OtError>;
 
     /// [`Self::leaves`] of a group of checked trees.
-    fn grow(checked: &Self::Checked, group: usize, nodes: &mut [Block]);
+    fn grow(checked: &Self::Checked, group: usize, nodes: &mut [Block]) -> Finish;
+
+    /// Exchanges up to eight trees; returns what is still to be done to their leaves.
     fn leaves(
         &self,
         ch: &mut Channel,
         cots: &[Block],
         shape: (u32, usize),
         nodes: &mut [Block],
-    ) -> Result<(), OtError>;
+    ) -> Result<Finish, OtError>;
 }
 
 /// The sender's half, holding Δ.
@@ -54,21 +56,21 @@ impl Half for SenderHalf {
         Planted::send(ch, *self.0, cots, depth, prg)
     }
 
-    fn grow(checked: &Planted, group: usize, nodes: &mut [Block]) {
+    fn grow(checked: &Planted, group: usize, nodes: &mut [Block]) -> Finish {
         checked.grow(group, nodes);
-        ggm::mark_choices(nodes, None);
+        Finish::sender()
     }
+
     fn leaves(
         &self,
         ch: &mut Channel,
         cots: &[Block],
         shape: (u32, usize),
         nodes: &mut [Block],
-    ) -> Result<(), OtError> {
+    ) -> Result<Finish, OtError> {
         trees::send(ch, *self.0, cots, shape, nodes)?;
         ch.flush()?;
-        ggm::mark_choices(nodes, None);
-        Ok(())
+        Ok(Finish::sender())
     }
 }
 
@@ -88,20 +90,18 @@ impl Half for ReceiverHalf {
         Punctured::receive(ch, cots, depth, prg)
     }
 
-    fn grow(checked: &Punctured, group: usize, nodes: &mut [Block]) {
-        let points = checked.grow(group, Leaf::Correlated, nodes);
-        ggm::mark_choices(nodes, Some(&points));
+    fn grow(checked: &Punctured, group: usize, nodes: &mut [Block]) -> Finish {
+        checked.grow_cots(group, nodes)
     }
+
     fn leaves(
         &self,
         ch: &mut Channel,
         cots: &[Block],
         shape: (u32, usize),
         nodes: &mut [Block],
-    ) -> Result<(), OtError> {
-        let points = trees::receive(ch, cots, shape, Leaf::Correlated, nodes)?;
-        ggm::mark_choices(nodes, Some(&points));
-        Ok(())
+    ) -> Result<Finish, OtError> {
+        trees::receive_cots(ch, cots, shape, nodes)
     }
 }
 
@@ -130,14 +130,14 @@ impl<T> Checks<T> {
         cots: &[Block],
         (depth, group): (u32, usize),
         nodes: &mut [Block],
-    ) -> Result<(), OtError> {
+    ) -> Result<Finish, OtError> {
         let trees = match self.trees.take() {
             Some(trees) => trees,
             None => half.exchange(ch, cots, depth, &mut self.prg)?,
         };
-        H::grow(&trees, group, nodes);
+        let finish = H::grow(&trees, group, nodes);
         self.trees = Some(trees);
-        Ok(())
+        Ok(finish)
     }
 }
 
@@ -244,16 +244,21 @@ impl<H: Half> Grower<H> {
         group: usize,
     ) -> Result<usize, OtError> {
         let (set, depth, used) = (self.set, self.set.depth(), self.set.group_trees(group));
-        self.leaves(ch, iteration, (group, used))?;
+        let mut finish = Some(self.leaves(ch, iteration, (group, used))?);
         if used < TREES {
+            finish
+                .take()
+                .inspect(|finish| finish.apply(&mut self.group));
             drop_absent_trees(&mut self.group, used);
         }
-        let outputs = &mut self.group[..used << depth];
+        let (secrets, outputs) = (&iteration.secrets, &mut self.group[..used << depth]);
         let first_row = ((group * TREES / set.instances()) << depth) as u64;
         if set.instances() == 2 {
-            self.code.encode_two(first_row, &iteration.secrets, outputs);
+            self.code
+                .encode_two(first_row, secrets, finish.as_ref(), outputs);
         } else {
-            self.code.encode(first_row, &iteration.secrets, outputs);
+            self.code
+                .encode(first_row, secrets, finish.as_ref(), outputs);
         }
         Ok(set.kept(self.security(), group))
     }
@@ -270,13 +275,13 @@ impl<H: Half> Grower<H> {
         );
     }
 
-    /// Leaves of the `used` trees of a group.
+    /// Leaves of the `used` trees of a group, and what is still to be done to them.
     fn leaves(
         &mut self,
         ch: &mut Channel,
         iteration: &Iteration,
         (group, used): (usize, usize),
-    ) -> Result<(), OtError> {
+    ) -> Result<Finish, OtError> {
         let depth = self.set.depth();
         let Some(checks) = &mut self.checks else {
             let per_tree = depth as usize;

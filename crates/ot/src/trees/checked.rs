@@ -29,7 +29,7 @@
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use volvelle_net::{Channel, Label};
-use volvelle_prim::ggm::{self, Leaf, PerTree, TREES};
+use volvelle_prim::ggm::{self, Finish, Leaf, PerTree, TREES};
 use volvelle_prim::{Block, Prg, gf128};
 use zeroize::Zeroizing;
 
@@ -238,9 +238,19 @@ impl Punctured {
 
     /// Leaves of a group of eight; returns the points. Those of absent trees are arbitrary.
     pub(crate) fn grow(&self, group: usize, leaf: Leaf, nodes: &mut [Block]) -> PerTree<u64> {
-        let levels = group * self.depth as usize..(group + 1) * self.depth as usize;
-        let (known, sides) = (&self.known[levels.clone()], &self.sides[levels]);
+        let (known, sides) = self.group(group);
         ggm::reconstruct(known, sides, self.depth, leaf, nodes)
+    }
+
+    /// [`Self::grow`] for correlated OTs; returns what is still to be done to the leaves.
+    pub(crate) fn grow_cots(&self, group: usize, nodes: &mut [Block]) -> Finish {
+        let (known, sides) = self.group(group);
+        ggm::reconstruct_cots(known, sides, self.depth, nodes)
+    }
+
+    fn group(&self, group: usize) -> (&[PerTree<Block>], &[PerTree<u8>]) {
+        let levels = group * self.depth as usize..(group + 1) * self.depth as usize;
+        (&self.known[levels.clone()], &self.sides[levels])
     }
 }
 

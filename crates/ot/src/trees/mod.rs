@@ -17,7 +17,7 @@ pub(crate) mod checked;
 
 use volvelle_net::{Channel, Label};
 use volvelle_prim::Block;
-use volvelle_prim::ggm::{self, Leaf, PerTree, TREES};
+use volvelle_prim::ggm::{self, Finish, Leaf, PerTree, TREES};
 
 use zeroize::Zeroizing;
 
@@ -72,6 +72,25 @@ pub(crate) fn receive(
     leaf: Leaf,
     nodes: &mut [Block],
 ) -> Result<PerTree<u64>, OtError> {
+    let (known, sides) = told(ch, cots, (depth, used))?;
+    Ok(ggm::reconstruct(&known, &sides, depth, leaf, nodes))
+}
+
+/// Receiver's half for correlated OTs; returns what is still to be done to the leaves.
+pub(crate) fn receive_cots(
+    ch: &mut Channel,
+    cots: &[Block],
+    (depth, used): (u32, usize),
+    nodes: &mut [Block],
+) -> Result<Finish, OtError> {
+    let (known, sides) = told(ch, cots, (depth, used))?;
+    Ok(ggm::reconstruct_cots(&known, &sides, depth, nodes))
+}
+
+/// The sums that a receiver knows, and of which sides.
+type Told = (Zeroizing<Vec<PerTree<Block>>>, Zeroizing<Vec<PerTree<u8>>>);
+
+fn told(ch: &mut Channel, cots: &[Block], (depth, used): (u32, usize)) -> Result<Told, OtError> {
     let mut known = lanes(cots, depth, used);
     let sides: Zeroizing<Vec<PerTree<u8>>> =
         Zeroizing::new(known.iter().map(|r| r.map(|b| u8::from(b.lsb()))).collect());
@@ -84,5 +103,5 @@ pub(crate) fn receive(
             *r ^= c;
         }
     }
-    Ok(ggm::reconstruct(&known, &sides, depth, leaf, nodes))
+    Ok((known, sides))
 }
