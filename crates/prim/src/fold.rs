@@ -90,7 +90,9 @@ fn move_open(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
             // SAFETY: the Vaes backend is current only where AVX-512 was detected.
             return unsafe { move_open_avx512(v, k, kind, s, out) };
         }
-        if backend >= Backend::Avx2 {
+        // Short rows are rotated as fast without.
+        let helps = kind == Move::Xor || v.len() == 4 || v.len() > 8;
+        if helps && backend >= Backend::Avx2 {
             // SAFETY: these backends are current only where AVX2, BMI1, BMI2 and POPCNT were detected; the rest checked
             // above.
             return unsafe { avx2::move_open(v, k, kind, s, out) };
@@ -178,6 +180,7 @@ fn shift_up(v: &[u64], below: u64, bits: u32, out: &mut [u64]) {
     }
 }
 
+/// [`move_by_steps`], or what is faster on the machine.
 fn move_by(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
     assert_eq!(
         (v.len(), out.len()),
@@ -265,7 +268,7 @@ fn fold_all(rows: &mut [u64], k: u32, kind: Move, out: &mut [u64]) {
     out.copy_from_slice(&rows[..words]);
 }
 
-/// [`fold_sized`] compiled for the machine.
+/// [`fold_sized`], or what is faster on the machine.
 fn fold_best(rows: &mut [u64], k: u32, kind: Move) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -275,7 +278,8 @@ fn fold_best(rows: &mut [u64], k: u32, kind: Move) {
             return unsafe { fold_avx512(rows, k, kind) };
         }
         if k >= 8 && backend >= Backend::Avx2 {
-            // SAFETY: these backends are current only where AVX2, BMI1, BMI2 and POPCNT were detected.
+            // SAFETY: these backends are current only where AVX2, BMI1, BMI2 and POPCNT were detected; lengths checked by
+            // the caller.
             return unsafe { avx2::fold(rows, k, kind) };
         }
     }

@@ -1,4 +1,4 @@
-//! The AVX2 twins. Only what the compiler does not vectorise well is written with intrinsics.
+//! The AVX2 twins.
 
 use std::arch::x86_64::*;
 
@@ -17,9 +17,9 @@ pub(super) unsafe fn move_open(v: &[u64], k: u32, kind: Move, s: usize, out: &mu
         (Move::Xor, &[a]) => out[0] = permute_four([a, 0, 0, 0], s)[0],
         (Move::Xor, &[a, b]) => out.copy_from_slice(&permute_four([a, b, 0, 0], s)[..2]),
         (Move::Xor, _) => {
-            let v = v.as_chunks().0;
+            let (v, fours) = (v.as_chunks().0, s / 256);
             for (i, out) in out.as_chunks_mut().0.iter_mut().enumerate() {
-                *out = permute_four(v[i ^ s / 256], s);
+                *out = permute_four(v[i ^ fours], s);
             }
         }
     }
@@ -249,8 +249,9 @@ fn permute_four(v: [u64; 4], s: usize) -> [u64; 4] {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn exchange<const D: i32>(x: __m256i, s: usize) -> __m256i {
-    let take = ((s & D as usize != 0) as u64).wrapping_neg();
-    let low = LOW_HALVES[D.ilog2() as usize] & take;
+    let bit = D.ilog2();
+    let take = ((s >> bit & 1) as u64).wrapping_neg();
+    let low = LOW_HALVES[bit as usize] & take;
     let differ = _mm256_xor_si256(x, _mm256_srli_epi64::<D>(x));
     let differ = _mm256_and_si256(differ, _mm256_set1_epi64x(low as i64));
     let both = _mm256_or_si256(differ, _mm256_slli_epi64::<D>(differ));

@@ -43,26 +43,40 @@ unsafe fn joined<W: Masked, const XOR: bool>(bits: &[u64], table: &[W]) -> __m25
         for (&word, entries) in bits.iter().zip(whole) {
             // A constant number of steps, so that the sums stay in registers.
             for j in 0..2 * size_of::<W>() {
-                let entries = W::selected(word, entries.as_ptr(), j);
-                sums[j % SUMS] = join::<W, XOR>(sums[j % SUMS], entries);
+                let entries = _mm256_loadu_si256(entries.as_ptr().cast::<__m256i>().add(j));
+                let selected = _mm256_and_si256(W::mask(word, j), entries);
+                sums[j % SUMS] = join::<W, XOR>(sums[j % SUMS], selected);
             }
         }
         if let Some(&word) = bits.get(whole.len()) {
             let lanes = 32 / size_of::<W>();
-            let mut last = [W::ZERO; 32];
             for (j, entries) in rest.chunks(lanes).enumerate() {
-                let entries = if entries.len() < lanes {
-                    last[..entries.len()].copy_from_slice(entries);
-                    &last
-                } else {
-                    entries
-                };
-                let entries = W::selected(word >> (lanes * j), entries.as_ptr(), 0);
-                sums[0] = join::<W, XOR>(sums[0], entries);
+                let mask = W::mask(word >> (lanes * j), 0);
+                let selected = _mm256_and_si256(mask, load_part(entries));
+                sums[0] = join::<W, XOR>(sums[0], selected);
             }
         }
         let [a, b, c, d] = sums;
         join::<W, XOR>(join::<W, XOR>(a, b), join::<W, XOR>(c, d))
+    }
+}
+
+/// The entries of a register, or fewer and then zeros.
+///
+/// # Safety
+/// The machine has AVX2.
+#[inline(always)]
+unsafe fn load_part<W: Masked>(entries: &[W]) -> __m256i {
+    let bytes = size_of_val(entries);
+    // SAFETY: the caller's promise; `bytes` are readable, and 32 where all are read.
+    unsafe {
+        if bytes >= 32 {
+            return _mm256_loadu_si256(entries.as_ptr().cast());
+        }
+        let mut part = [0u8; 32];
+        part.as_mut_ptr()
+            .copy_from_nonoverlapping(entries.as_ptr().cast(), bytes);
+        _mm256_loadu_si256(part.as_ptr().cast())
     }
 }
 
@@ -100,11 +114,10 @@ pub(crate) unsafe fn byte_masks(word: u64, bytes: [i64; 4]) -> __m256i {
 
 /// A word of a table in the lanes of a register. The methods want a machine with AVX2.
 pub(super) trait Masked: Copy {
-    const ZERO: Self;
     const BITS: u32 = 8 * size_of::<Self>() as u32;
 
-    /// The entries in the `j`th 32 readable bytes whose bits are set, and zeros; `j` is below `2·size_of::<Self>()`.
-    unsafe fn selected(word: u64, entries: *const Self, j: usize) -> __m256i;
+    /// All ones in the lanes, of the `j`th 32 bytes of 64 entries, whose bits are set.
+    unsafe fn mask(word: u64, j: usize) -> __m256i;
     /// Adds lane by lane.
     unsafe fn add(a: __m256i, b: __m256i) -> __m256i;
     /// The sum of all lanes.
@@ -114,15 +127,12 @@ pub(super) trait Masked: Copy {
 // SAFETY of every block below: the caller has checked for AVX2.
 
 impl Masked for u8 {
-    const ZERO: Self = 0;
-
     #[inline(always)]
-    unsafe fn selected(word: u64, entries: *const Self, j: usize) -> __m256i {
+    unsafe fn mask(word: u64, j: usize) -> __m256i {
         // SAFETY: see above.
         unsafe {
             let first = 4 * j as i64;
-            let mask = byte_masks(word, [first, first + 1, first + 2, first + 3]);
-            _mm256_and_si256(mask, _mm256_loadu_si256(entries.cast::<__m256i>().add(j)))
+            byte_masks(word, [first, first + 1, first + 2, first + 3])
         }
     }
 
@@ -140,20 +150,17 @@ impl Masked for u8 {
 }
 
 impl Masked for u16 {
-    const ZERO: Self = 0;
-
     #[inline(always)]
-    unsafe fn selected(word: u64, entries: *const Self, j: usize) -> __m256i {
+    unsafe fn mask(word: u64, j: usize) -> __m256i {
         // SAFETY: see above.
         unsafe {
             // Masks of two registers, in such an order that unpacking each half of them leaves the entries in theirs.
             let first = (j / 2 * 4) as i64;
             let masks = byte_masks(word, [first, first + 2, first + 1, first + 3]);
-            let mask = match j % 2 {
+            match j % 2 {
                 0 => _mm256_unpacklo_epi8(masks, masks),
                 _ => _mm256_unpackhi_epi8(masks, masks),
-            };
-            _mm256_and_si256(mask, _mm256_loadu_si256(entries.cast::<__m256i>().add(j)))
+            }
         }
     }
 
@@ -171,16 +178,14 @@ impl Masked for u16 {
 }
 
 impl Masked for u32 {
-    const ZERO: Self = 0;
-
     #[inline(always)]
-    unsafe fn selected(word: u64, entries: *const Self, j: usize) -> __m256i {
+    unsafe fn mask(word: u64, j: usize) -> __m256i {
         // SAFETY: see above.
         unsafe {
             let half = _mm256_set1_epi32((word >> (j / 4 * 32)) as i32);
             let lanes = _mm256_srlv_epi32(half, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
             let signs = _mm256_sll_epi32(lanes, _mm_cvtsi32_si128(31 - 8 * (j % 4) as i32));
-            _mm256_maskload_epi32(entries.add(8 * j).cast(), signs)
+            _mm256_srai_epi32::<31>(signs)
         }
     }
 
@@ -198,16 +203,14 @@ impl Masked for u32 {
 }
 
 impl Masked for u64 {
-    const ZERO: Self = 0;
-
     #[inline(always)]
-    unsafe fn selected(word: u64, entries: *const Self, j: usize) -> __m256i {
+    unsafe fn mask(word: u64, j: usize) -> __m256i {
         // SAFETY: see above.
         unsafe {
             let lanes = _mm256_set1_epi64x(word as i64);
             let lanes = _mm256_srlv_epi64(lanes, _mm256_setr_epi64x(0, 1, 2, 3));
             let signs = _mm256_sll_epi64(lanes, _mm_cvtsi32_si128(63 - 4 * j as i32));
-            _mm256_maskload_epi64(entries.add(4 * j).cast(), signs)
+            _mm256_cmpgt_epi64(_mm256_setzero_si256(), signs)
         }
     }
 
