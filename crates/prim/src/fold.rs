@@ -4,6 +4,9 @@
 //! have the rest zero. The sums fold in half `k` times (rows `i` and `i + n/2` first, so that most
 //! moves are of whole words) and never build the `n × n` matrix of rotated rows.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+
 use crate::{Backend, LOW_HALVES, mask};
 
 /// Words of a row of `2^k` bits.
@@ -81,9 +84,19 @@ fn move_open(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
     );
     let s = s & ((1 << k) - 1);
     #[cfg(target_arch = "x86_64")]
-    if v.len() > 8 && Backend::current() == Backend::Vaes {
-        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
-        return unsafe { move_open_avx512(v, k, kind, s, out) };
+    {
+        let backend = Backend::current();
+        if v.len() > 8 && backend == Backend::Vaes {
+            // SAFETY: the Vaes backend is current only where AVX-512 was detected.
+            return unsafe { move_open_avx512(v, k, kind, s, out) };
+        }
+        // Short rows are rotated as fast without.
+        let helps = kind == Move::Xor || v.len() == 4 || v.len() > 8;
+        if helps && backend >= Backend::Avx2 {
+            // SAFETY: these backends are current only where AVX2, BMI1, BMI2 and POPCNT were detected; the rest checked
+            // above.
+            return unsafe { avx2::move_open(v, k, kind, s, out) };
+        }
     }
     move_open_sized(v, k, kind, s, out);
 }
@@ -122,7 +135,11 @@ fn move_open_sized(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
             out[0] = (v << bits | v >> (n - bits)) & mask(n);
         }
         Move::RotateDown if v.len() == 1 => out[0] = v[0].rotate_left(bits),
-        Move::RotateDown if v.len() == 2 => rotate_few::<2>(v, words, bits, out),
+        Move::RotateDown if v.len() == 2 => {
+            let row = u128::from(v[0]) | u128::from(v[1]) << 64;
+            let row = row.rotate_left(s as u32);
+            (out[0], out[1]) = (row as u64, (row >> 64) as u64);
+        }
         Move::RotateDown if v.len() == 4 => rotate_few::<4>(v, words, bits, out),
         Move::RotateDown if v.len() == 8 => rotate_few::<8>(v, words, bits, out),
         Move::RotateDown => {
@@ -163,13 +180,24 @@ fn shift_up(v: &[u64], below: u64, bits: u32, out: &mut [u64]) {
     }
 }
 
-/// A logarithmic shifter: one masked step a bit of `s`.
+/// [`move_by_steps`], or what is faster on the machine.
 fn move_by(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
     assert_eq!(
         (v.len(), out.len()),
         (row_words(k), row_words(k)),
         "rows of 2^{k} bits"
     );
+    #[cfg(target_arch = "x86_64")]
+    if let (&[a, b, c, d], true) = (v, Backend::current() >= Backend::Avx2) {
+        // SAFETY: these backends are current only where AVX2 was detected.
+        out.copy_from_slice(&unsafe { avx2::move_four([a, b, c, d], kind, s) });
+        return;
+    }
+    move_by_steps(v, k, kind, s, out);
+}
+
+/// A logarithmic shifter: one masked step a bit of `s`.
+fn move_by_steps(v: &[u64], k: u32, kind: Move, s: usize, out: &mut [u64]) {
     out.copy_from_slice(v);
     if k < 6 {
         out[0] &= mask(1 << k);
@@ -236,15 +264,26 @@ fn fold_all(rows: &mut [u64], k: u32, kind: Move, out: &mut [u64]) {
     if k < 6 {
         rows.iter_mut().for_each(|r| *r &= mask(1 << k));
     }
+    fold_best(rows, k, kind);
+    out.copy_from_slice(&rows[..words]);
+}
+
+/// [`fold_sized`], or what is faster on the machine.
+fn fold_best(rows: &mut [u64], k: u32, kind: Move) {
     #[cfg(target_arch = "x86_64")]
-    if Backend::current() == Backend::Vaes {
-        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
-        unsafe { fold_avx512(rows, k, kind) };
-        out.copy_from_slice(&rows[..words]);
-        return;
+    {
+        let backend = Backend::current();
+        if backend == Backend::Vaes {
+            // SAFETY: the Vaes backend is current only where AVX-512 was detected.
+            return unsafe { fold_avx512(rows, k, kind) };
+        }
+        if k >= 8 && backend >= Backend::Avx2 {
+            // SAFETY: these backends are current only where AVX2, BMI1, BMI2 and POPCNT were detected; lengths checked by
+            // the caller.
+            return unsafe { avx2::fold(rows, k, kind) };
+        }
     }
     fold_sized(rows, k, kind);
-    out.copy_from_slice(&rows[..words]);
 }
 
 /// [`fold_sized`] compiled for AVX-512.
@@ -274,17 +313,13 @@ fn fold<const W: usize>(rows: &mut [u64], k: u32, kind: Move) {
     for bit in (0..k).rev() {
         let (low, high) = rows.split_at_mut(W << bit);
         let (low, high) = (low.as_chunks_mut::<W>().0, high.as_chunks::<W>().0);
-        // Whole-word steps are spelled out, so that each becomes a fixed shuffle.
-        match bit {
-            6 => fold_words::<W, 1>(low, high, kind),
-            7 => fold_words::<W, 2>(low, high, kind),
-            8 => fold_words::<W, 4>(low, high, kind),
-            _ if kind == Move::Xor => {
-                fold_rows(low, high, |to, from| xor_moved(to, from, k, Move::Xor, bit))
-            }
-            _ => fold_rows(low, high, |to, from| {
-                xor_moved(to, from, k, Move::RotateDown, bit)
-            }),
+        // Spelled out: whole-word steps so that each becomes a fixed shuffle, the kinds so that none is asked for a row.
+        match (bit, kind) {
+            (6, _) => fold_words::<W, 1>(low, high, kind),
+            (7, _) => fold_words::<W, 2>(low, high, kind),
+            (8, _) => fold_words::<W, 4>(low, high, kind),
+            (_, Move::Xor) => fold_bits(low, high, k, Move::Xor, bit),
+            (_, Move::RotateDown) => fold_bits(low, high, k, Move::RotateDown, bit),
         }
     }
 }
@@ -296,28 +331,30 @@ fn fold_words<const W: usize, const STEP: usize>(
     kind: Move,
 ) {
     if kind == Move::Xor {
-        fold_rows(low, high, |to, from| {
+        for (to, from) in low.iter_mut().zip(high) {
             for w in 0..W {
                 to[w] ^= from[(w ^ STEP) % W];
             }
-        });
+        }
     } else {
-        fold_rows(low, high, |to, from| {
+        for (to, from) in low.iter_mut().zip(high) {
             for w in 0..W {
                 to[w] ^= from[(w + STEP) % W];
             }
-        });
+        }
     }
 }
 
 #[inline(always)]
-fn fold_rows<const W: usize>(
+fn fold_bits<const W: usize>(
     low: &mut [[u64; W]],
     high: &[[u64; W]],
-    step: impl Fn(&mut [u64; W], &[u64; W]),
+    k: u32,
+    kind: Move,
+    bit: u32,
 ) {
     for (to, from) in low.iter_mut().zip(high) {
-        step(to, from);
+        xor_moved(to, from, k, kind, bit);
     }
 }
 
@@ -381,6 +418,41 @@ mod tests {
                 assert_eq!(bit(&sum, j), expected, "rotated_sum k={k}");
                 let expected = (0..n).fold(0, |acc, i| acc ^ bit(row(i), j ^ i));
                 assert_eq!(bit(&xored, j), expected, "xored_sum k={k}");
+            }
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn avx2_twins_agree_with_the_portable_ones() {
+        if !Backend::available().contains(&Backend::Avx2) {
+            return;
+        }
+        let mut prg = Prg::from_seed(Block(6));
+        for (k, kind) in (1..=11).flat_map(|k| [(k, Move::RotateDown), (k, Move::Xor)]) {
+            let (n, words) = (1usize << k, row_words(k));
+            let mut v = vec![0; words];
+            prg.fill_u64(&mut v);
+            let (mut out, mut twin) = (vec![0; words], vec![0; words]);
+            for s in 0..n {
+                move_open_sized(&v, k, kind, s, &mut out);
+                // SAFETY: the features were detected; both are rows of 2^k bits, and s < 2^k.
+                unsafe { avx2::move_open(&v, k, kind, s, &mut twin) };
+                let counts = |word: u64| if k < 6 { word & mask(n as u32) } else { word };
+                assert!(out.iter().zip(&twin).all(|(&a, &b)| counts(a) == counts(b)));
+                if let &[a, b, c, d] = v.as_slice() {
+                    move_by_steps(&v, k, kind, s, &mut out);
+                    // SAFETY: the features were detected.
+                    assert_eq!(unsafe { avx2::move_four([a, b, c, d], kind, s) }, *out);
+                }
+            }
+            if k >= 8 {
+                let mut rows = vec![0; words << k];
+                prg.fill_u64(&mut rows);
+                let mut twin = rows.clone();
+                fold_any(&mut rows, k, kind, words);
+                // SAFETY: the features were detected; these are 2^k rows of 2^k bits.
+                unsafe { avx2::fold(&mut twin, k, kind) };
+                assert_eq!(rows[..words], twin[..words], "k = {k}");
             }
         }
     }

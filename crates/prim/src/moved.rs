@@ -74,7 +74,9 @@ impl MovedBytes {
         assert_eq!(rows.len(), out.len() * self.words, "words of rows");
         assert!(shift <= 56, "a byte at bit {shift}");
         #[cfg(target_arch = "x86_64")]
-        if Backend::current() == Backend::Vaes {
+        let backend = Backend::current();
+        #[cfg(target_arch = "x86_64")]
+        if backend == Backend::Vaes {
             // SAFETY: the Vaes backend is current only where AVX-512 F and BW were detected.
             unsafe {
                 match self.words {
@@ -84,6 +86,12 @@ impl MovedBytes {
                     _ => avx512::run_any(self, rows, offsets, shift, out),
                 }
             }
+            return;
+        }
+        #[cfg(target_arch = "x86_64")]
+        if backend >= Backend::Avx2 {
+            // SAFETY: these backends are current only where AVX2, BMI1, BMI2 and POPCNT were detected.
+            unsafe { avx2::run(self, rows, offsets, shift, out) };
             return;
         }
         self.portable(rows, offsets, shift, out);
@@ -128,6 +136,9 @@ fn fold_bytes(x: u64) -> u64 {
     let x = x ^ x >> 16;
     (x ^ x >> 8) & 0xff
 }
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
@@ -269,7 +280,7 @@ mod tests {
     fn it_is_its_formula_and_the_portable_twin_agrees() {
         let mut prg = Prg::from_seed(Block(4));
         for k in 1..=11 {
-            let (n, count) = (1usize << k, 40);
+            let (n, count) = (1usize << k, 43);
             let mut entries = vec![0; n];
             prg.fill_bytes(&mut entries);
             let table = MovedBytes::new(&entries);
@@ -286,6 +297,13 @@ mod tests {
                 let mut twin = before.clone();
                 table.portable(&rows, &offsets, shift, &mut twin);
                 assert_eq!(out, twin);
+                #[cfg(target_arch = "x86_64")]
+                if Backend::available().contains(&Backend::Avx2) {
+                    let mut twin = before.clone();
+                    // SAFETY: AVX2, BMI1, BMI2 and POPCNT were detected; the lengths are those of the call above.
+                    unsafe { avx2::run(&table, &rows, &offsets, shift, &mut twin) };
+                    assert_eq!(out, twin);
+                }
                 for i in 0..count {
                     let row = &rows[i * row_words(k)..][..row_words(k)];
                     let chosen = (0..n).filter(|j| row[j / 64] >> (j % 64) & 1 == 1);

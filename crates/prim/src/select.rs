@@ -130,9 +130,16 @@ macro_rules! word {
             fn sum(bits: &[u64], table: &[Self]) -> u64 {
                 check(bits.len(), table.len());
                 #[cfg(target_arch = "x86_64")]
-                if Backend::current() == Backend::Vaes {
-                    // SAFETY: the Vaes backend is current only where AVX-512F and BW were detected; length checked above.
-                    return unsafe { avx512::$word::sum(bits, table) };
+                {
+                    let backend = Backend::current();
+                    if backend == Backend::Vaes {
+                        // SAFETY: the Vaes backend is current only where AVX-512F and BW were detected; length checked above.
+                        return unsafe { avx512::$word::sum(bits, table) };
+                    }
+                    if backend >= Backend::Avx2 {
+                        // SAFETY: these backends are current only where AVX2 was detected; length checked above.
+                        return unsafe { avx2::sum(bits, table) };
+                    }
                 }
                 portable(bits, table, u64::wrapping_add) & u64::from($word::MAX)
             }
@@ -141,9 +148,16 @@ macro_rules! word {
             fn xor(bits: &[u64], table: &[Self]) -> u64 {
                 check(bits.len(), table.len());
                 #[cfg(target_arch = "x86_64")]
-                if Backend::current() == Backend::Vaes {
-                    // SAFETY: as in `sum`.
-                    return unsafe { avx512::$word::xor(bits, table) };
+                {
+                    let backend = Backend::current();
+                    if backend == Backend::Vaes {
+                        // SAFETY: the Vaes backend is current only where AVX-512F and BW were detected; length checked above.
+                        return unsafe { avx512::$word::xor(bits, table) };
+                    }
+                    if backend >= Backend::Avx2 {
+                        // SAFETY: these backends are current only where AVX2 was detected; length checked above.
+                        return unsafe { avx2::xor(bits, table) };
+                    }
                 }
                 portable(bits, table, |a, b| a ^ b)
             }
@@ -167,9 +181,26 @@ fn portable<W: Copy + Into<u64>>(bits: &[u64], table: &[W], add: impl Fn(u64, u6
     total
 }
 
+/// The XOR of a word's parts of `bits` bits each.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn fold_word(mut word: u64, bits: u32) -> u64 {
+    let mut half = 32;
+    while half >= bits {
+        word ^= word >> half;
+        half /= 2;
+    }
+    word & (u64::MAX >> (64 - bits))
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
     use std::arch::x86_64::*;
+
+    use super::fold_word;
 
     /// Sums that do not wait for each other.
     const SUMS: usize = 4;
@@ -220,13 +251,8 @@ mod avx512 {
     fn fold_xor<const BITS: u32>(x: __m512i) -> u64 {
         let y = _mm256_xor_si256(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64::<1>(x));
         let z = _mm_xor_si128(_mm256_castsi256_si128(y), _mm256_extracti128_si256::<1>(y));
-        let mut word = (_mm_cvtsi128_si64(z) ^ _mm_cvtsi128_si64(_mm_unpackhi_epi64(z, z))) as u64;
-        let mut half = 32;
-        while half >= BITS {
-            word ^= word >> half;
-            half /= 2;
-        }
-        word & (u64::MAX >> (64 - BITS))
+        let word = (_mm_cvtsi128_si64(z) ^ _mm_cvtsi128_si64(_mm_unpackhi_epi64(z, z))) as u64;
+        fold_word(word, BITS)
     }
 
     pub(super) mod u8 {
@@ -340,9 +366,21 @@ mod tests {
                     "{len}, {width} bits"
                 );
                 assert_eq!(sum(&bits, &table) & mask(width), total);
-                let total = portable(&bits, &table, |a, b| a ^ b);
-                assert_eq!(entries.xor(&bits), total, "{len}, {width} bits");
-                assert_eq!(xor(&bits, &table), total);
+                let xored = portable(&bits, &table, |a, b| a ^ b);
+                assert_eq!(entries.xor(&bits), xored, "{len}, {width} bits");
+                assert_eq!(xor(&bits, &table), xored);
+                #[cfg(target_arch = "x86_64")]
+                if Backend::available().contains(&Backend::Avx2) {
+                    // SAFETY: AVX2 was detected, and there are as many bits as entries.
+                    let twin = unsafe {
+                        with_words!(entries, words => (avx2::sum(&bits, words), avx2::xor(&bits, words)))
+                    };
+                    assert_eq!(
+                        (twin.0 & mask(width), twin.1),
+                        (total, xored),
+                        "{len}, {width} bits"
+                    );
+                }
             }
         }
     }

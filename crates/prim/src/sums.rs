@@ -23,10 +23,18 @@ pub fn rotated(leaves: &[Block], element_bytes: usize, row: &mut [u64], diagonal
         "elements of {element_bytes} bytes"
     );
     #[cfg(target_arch = "x86_64")]
-    if Backend::current() == Backend::Vaes {
-        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
-        unsafe { avx512::rotated(Block::as_bytes(leaves), element_bytes, row, diagonal) };
-        return;
+    {
+        let backend = Backend::current();
+        if backend == Backend::Vaes {
+            // SAFETY: the Vaes backend is current only where AVX-512 was detected.
+            return unsafe {
+                avx512::rotated(Block::as_bytes(leaves), element_bytes, row, diagonal)
+            };
+        }
+        if backend >= Backend::Avx2 {
+            // SAFETY: these backends are current only where AVX2, BMI1, BMI2 and POPCNT were detected.
+            return unsafe { avx2::rotated(Block::as_bytes(leaves), element_bytes, row, diagonal) };
+        }
     }
     rotated_any(Block::as_bytes(leaves), element_bytes, row, diagonal);
 }
@@ -43,41 +51,56 @@ pub fn renamed(trees: &[u64], delta: &[u64], rows: &mut [u64], columns: &mut [u6
     assert_eq!(rows.len(), delta.len(), "row sums");
     assert!(columns.len() <= leaves, "columns of {leaves} leaves");
     #[cfg(target_arch = "x86_64")]
-    if Backend::current() == Backend::Vaes {
-        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
-        unsafe { avx512::renamed(trees, delta, rows, columns) };
-        return;
+    {
+        let backend = Backend::current();
+        if backend == Backend::Vaes {
+            // SAFETY: the Vaes backend is current only where AVX-512 was detected.
+            return unsafe { avx512::renamed(trees, delta, rows, columns) };
+        }
+        if backend >= Backend::Avx2 {
+            // SAFETY: these backends are current only where AVX2, BMI1, BMI2 and POPCNT were detected.
+            return unsafe { avx2::renamed(trees, delta, rows, columns) };
+        }
     }
     renamed_any(trees, delta, rows, columns);
 }
 
-/// The portable twins compiled for AVX-512.
+/// The portable twins compiled for wider registers.
 #[cfg(target_arch = "x86_64")]
-mod avx512 {
-    /// # Safety
-    /// The machine has AVX-512 F, BW, DQ, VL.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(super) unsafe fn rotated(
-        leaves: &[u8],
-        element_bytes: usize,
-        row: &mut [u64],
-        diagonal: &mut [u64],
-    ) {
-        super::rotated_any(leaves, element_bytes, row, diagonal);
-    }
+macro_rules! compiled_for {
+    ($module:ident, $features:literal) => {
+        mod $module {
+            /// # Safety
+            /// The machine has the features.
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn rotated(
+                leaves: &[u8],
+                element_bytes: usize,
+                row: &mut [u64],
+                diagonal: &mut [u64],
+            ) {
+                super::rotated_any(leaves, element_bytes, row, diagonal);
+            }
 
-    /// # Safety
-    /// The machine has AVX-512 F, BW, DQ, VL.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(super) unsafe fn renamed(
-        trees: &[u64],
-        delta: &[u64],
-        rows: &mut [u64],
-        columns: &mut [u64],
-    ) {
-        super::renamed_any(trees, delta, rows, columns);
-    }
+            /// # Safety
+            /// The machine has the features.
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn renamed(
+                trees: &[u64],
+                delta: &[u64],
+                rows: &mut [u64],
+                columns: &mut [u64],
+            ) {
+                super::renamed_any(trees, delta, rows, columns);
+            }
+        }
+    };
 }
+
+#[cfg(target_arch = "x86_64")]
+compiled_for!(avx2, "avx2,bmi1,bmi2,popcnt");
+#[cfg(target_arch = "x86_64")]
+compiled_for!(avx512, "avx512f,avx512bw,avx512dq,avx512vl");
 
 macro_rules! rotated_in {
     ($name:ident, $word:ty, $bytes:expr) => {
@@ -197,7 +220,13 @@ mod tests {
             let (mut twin_row, mut twin_diagonal) = (vec![0; n], vec![0; n]);
             let bytes = Block::as_bytes(&leaves);
             rotated_any(bytes, element_bytes, &mut twin_row, &mut twin_diagonal);
-            assert_eq!((row, diagonal), (twin_row, twin_diagonal));
+            assert_eq!((&row, &diagonal), (&twin_row, &twin_diagonal));
+            #[cfg(target_arch = "x86_64")]
+            if Backend::available().contains(&Backend::Avx2) {
+                // SAFETY: AVX2, BMI1, BMI2 and POPCNT were detected.
+                unsafe { avx2::rotated(bytes, element_bytes, &mut twin_row, &mut twin_diagonal) };
+                assert_eq!((row, diagonal), (twin_row, twin_diagonal));
+            }
         }
     }
 
@@ -219,7 +248,13 @@ mod tests {
             }
             let (mut twin_rows, mut twin_columns) = (vec![0; n], vec![0; n]);
             renamed_any(&trees, &delta, &mut twin_rows, &mut twin_columns);
-            assert_eq!((rows, columns), (twin_rows, twin_columns));
+            assert_eq!((&rows, &columns), (&twin_rows, &twin_columns));
+            #[cfg(target_arch = "x86_64")]
+            if Backend::available().contains(&Backend::Avx2) {
+                // SAFETY: AVX2, BMI1, BMI2 and POPCNT were detected.
+                unsafe { avx2::renamed(&trees, &delta, &mut twin_rows, &mut twin_columns) };
+                assert_eq!((rows, columns), (twin_rows, twin_columns));
+            }
         }
     }
 }
