@@ -86,38 +86,41 @@ pub(super) fn lowest_bits(blocks: &[Block], out: &mut [u64]) -> usize {
 /// Pads taken at a time, where less than a word is taken of each.
 const PADS: usize = 32;
 
-/// The low words of 32 bits of four pads of every half, in turn those of even number and those of odd.
+/// The low 32 bits of eight pads: in the low half of the register those of even number, in the high half those of odd.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn low_halves(pads: &[Block]) -> __m256i {
+fn parted_dwords(pads: &[Block]) -> __m256i {
     let first = _mm256_unpacklo_epi32(load(&pads[..2]), load(&pads[2..4]));
     let second = _mm256_unpacklo_epi32(load(&pads[4..6]), load(&pads[6..8]));
     _mm256_unpacklo_epi64(first, second)
 }
 
-/// Of every pad the bits of `mask`, at most 16, in the order of `low_halves`.
+/// Of sixteen pads the bits of `mask`, at most 16, parted in the same way.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn low_shorts(pads: &[Block], mask: i32) -> __m256i {
+fn parted_shorts(pads: &[Block], mask: i32) -> __m256i {
     let mask = _mm256_set1_epi32(mask);
     _mm256_packus_epi32(
-        _mm256_and_si256(low_halves(&pads[..8]), mask),
-        _mm256_and_si256(low_halves(&pads[8..16]), mask),
+        _mm256_and_si256(parted_dwords(&pads[..8]), mask),
+        _mm256_and_si256(parted_dwords(&pads[8..16]), mask),
     )
 }
 
-/// The same, at most 8 bits, of all pads; those of even number, then those of odd.
+/// Of all pads the bits of `mask`, at most 8, parted in the same way.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn halved_bytes(pads: &[Block; PADS], mask: i32) -> __m256i {
-    _mm256_packus_epi16(low_shorts(&pads[..16], mask), low_shorts(&pads[16..], mask))
+fn parted_bytes(pads: &[Block; PADS], mask: i32) -> __m256i {
+    _mm256_packus_epi16(
+        parted_shorts(&pads[..16], mask),
+        parted_shorts(&pads[16..], mask),
+    )
 }
 
-/// The same with the pads in their order.
+/// Of all pads the bits of `mask`, at most 8, in their order.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn low_bytes(pads: &[Block; PADS], mask: i32) -> __m256i {
-    let bytes = halved_bytes(pads, mask);
+    let bytes = parted_bytes(pads, mask);
     let (even, odd) = halves(bytes);
     _mm256_set_m128i(_mm_unpackhi_epi8(even, odd), _mm_unpacklo_epi8(even, odd))
 }
@@ -135,45 +138,29 @@ fn low_bits<const W: usize>(pads: &[Block; PADS]) -> [u64; PADS / 2] {
     let mut out = [0; PADS / 2];
     match W {
         2 | 4 => {
-            let (even, odd) = halves(halved_bytes(pads, (1 << W) - 1));
-            // Pads of even number are the lower halves of 2·W bits.
-            let pairs = _mm_or_si128(
-                even,
-                if W == 2 {
-                    _mm_slli_epi16::<2>(odd)
-                } else {
-                    _mm_slli_epi16::<4>(odd)
-                },
-            );
+            let (even, odd) = halves(parted_bytes(pads, (1 << W) - 1));
             if W == 4 {
-                [out[0], out[1]] = words(pairs);
+                [out[0], out[1]] = words(_mm_or_si128(even, _mm_slli_epi16::<4>(odd)));
             } else {
-                // Pairs of nibbles, the first times 1 and the second times 16.
-                let bytes = _mm_maddubs_epi16(pairs, _mm_set1_epi16(0x1001));
+                let nibbles = _mm_or_si128(even, _mm_slli_epi16::<2>(odd));
+                // Of each two, the first times 1 and the second times 16.
+                let bytes = _mm_maddubs_epi16(nibbles, _mm_set1_epi16(0x1001));
                 [out[0], _] = words(_mm_packus_epi16(bytes, bytes));
             }
         }
         8 => store(&mut out, low_bytes(pads, 0xff)),
         16 => {
-            for (pads, out) in pads
-                .as_chunks::<16>()
-                .0
-                .iter()
-                .zip(out.as_chunks_mut::<WORDS>().0)
-            {
-                let (even, odd) = halves(low_shorts(pads, 0xffff));
+            let out = out.as_chunks_mut::<WORDS>().0;
+            for (pads, out) in pads.as_chunks::<16>().0.iter().zip(out) {
+                let (even, odd) = halves(parted_shorts(pads, 0xffff));
                 let (low, high) = (_mm_unpacklo_epi16(even, odd), _mm_unpackhi_epi16(even, odd));
                 store(out, _mm256_set_m128i(high, low));
             }
         }
         _ => {
-            for (pads, out) in pads
-                .as_chunks::<8>()
-                .0
-                .iter()
-                .zip(out.as_chunks_mut::<WORDS>().0)
-            {
-                let (even, odd) = halves(low_halves(pads));
+            let out = out.as_chunks_mut::<WORDS>().0;
+            for (pads, out) in pads.as_chunks::<8>().0.iter().zip(out) {
+                let (even, odd) = halves(parted_dwords(pads));
                 let (low, high) = (_mm_unpacklo_epi32(even, odd), _mm_unpackhi_epi32(even, odd));
                 store(out, _mm256_set_m128i(high, low));
             }
@@ -228,9 +215,10 @@ pub(super) fn xor_both_pads(
         W => {
             let mut done = 0;
             let out = masks.chunks_exact_mut(W / 2).zip(folds.chunks_exact_mut(W / 2));
-            for ((masks, folds), (zeros, ones)) in out.zip(zeros.as_chunks().0.iter().zip(ones.as_chunks().0)) {
-                let (zeros, ones) = (low_bits::<W>(zeros), low_bits::<W>(ones));
-                for ((mask, fold), (zero, one)) in masks.iter_mut().zip(folds).zip(zeros.iter().zip(ones)) {
+            let pads = zeros.as_chunks().0.iter().zip(ones.as_chunks().0);
+            for ((masks, folds), (zeros, ones)) in out.zip(pads) {
+                let bits = low_bits::<W>(zeros).into_iter().zip(low_bits::<W>(ones));
+                for ((mask, fold), (zero, one)) in masks.iter_mut().zip(folds).zip(bits) {
                     *fold ^= zero;
                     *mask ^= zero ^ one;
                 }
