@@ -223,22 +223,20 @@ unsafe fn add_sixteen<R: Register>(
         let mut all = zero();
         for four in 0..(leaves.len() + missing) / 4 {
             let at = 4 * four - missing * usize::from(four > 0);
-            let mut sum = zero();
-            let mut rest = &leaves[at..];
+            let (mut sum, mut rest) = (zero(), &leaves[at..]);
             if four > 0 || missing == 0 {
-                xor(&mut sum, &stream(&rest[0], counters));
+                sum = stream(&rest[0], counters);
                 rest = &rest[1..];
             }
-            let next = stream(&rest[0], counters);
-            xor(&mut sum, &next);
-            xor(&mut low[0], &next);
-            let next = stream(&rest[1], counters);
-            xor(&mut sum, &next);
-            xor(&mut low[1], &next);
-            let next = stream(&rest[2], counters);
-            xor(&mut sum, &next);
-            xor(&mut low[0], &next);
-            xor(&mut low[1], &next);
+            let second = stream(&rest[0], counters);
+            xor(&mut low[0], &second);
+            xor(&mut sum, &second);
+            let mut third = stream(&rest[1], counters);
+            let fourth = stream(&rest[2], counters);
+            xor(&mut low[0], &fourth);
+            xor(&mut third, &fourth);
+            xor(&mut low[1], &third);
+            xor(&mut sum, &third);
             if four & 1 == 1 {
                 xor(&mut low[2], &sum);
             }
