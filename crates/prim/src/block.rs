@@ -5,6 +5,9 @@ use std::ops::{BitAnd, BitXor, BitXorAssign};
 
 use zeroize::Zeroize;
 
+#[cfg(target_arch = "x86_64")]
+use crate::Backend;
+
 /// 128 bits, the unit of keys, seeds, pads and correlations. Little-endian in memory and on the
 /// wire. `Debug` does not show the value: most blocks are secret.
 #[repr(transparent)]
@@ -51,10 +54,14 @@ impl Block {
     pub fn xor_into(to: &mut [Self], from: &[Self]) {
         assert_eq!(to.len(), from.len(), "blocks to add");
         #[cfg(target_arch = "x86_64")]
-        if crate::Backend::current() == crate::Backend::Vaes {
-            // SAFETY: the Vaes backend is current only where AVX-512F was detected.
-            unsafe { xor_avx512(to, from) };
-            return;
+        // SAFETY: these backends are current only where AVX-512F, or AVX2, was detected.
+        unsafe {
+            if Backend::current() == Backend::Vaes {
+                return xor_avx512(to, from);
+            }
+            if Backend::current() >= Backend::Avx2 {
+                return xor_avx2(to, from);
+            }
         }
         xor_portable(to, from);
     }
@@ -68,10 +75,14 @@ impl Block {
         assert_eq!(to.len(), from.len(), "blocks to add");
         let mask = Self(u128::MAX).keep_if(choice);
         #[cfg(target_arch = "x86_64")]
-        if crate::Backend::current() == crate::Backend::Vaes {
-            // SAFETY: the Vaes backend is current only where AVX-512F was detected.
-            unsafe { xor_masked_avx512(to, from, mask) };
-            return;
+        // SAFETY: these backends are current only where AVX-512F, or AVX2, was detected.
+        unsafe {
+            if Backend::current() == Backend::Vaes {
+                return xor_masked_avx512(to, from, mask);
+            }
+            if Backend::current() >= Backend::Avx2 {
+                return xor_masked_avx2(to, from, mask);
+            }
         }
         xor_masked_portable(to, from, mask);
     }
@@ -110,10 +121,25 @@ impl Block {
     }
 }
 
+#[inline(always)]
 fn xor_portable(to: &mut [Block], from: &[Block]) {
-    for (to, from) in to.iter_mut().zip(from) {
+    // In words: the compiler does not join halves of blocks to registers.
+    for (to, from) in Block::as_words_mut(to)
+        .iter_mut()
+        .zip(Block::as_words(from))
+    {
         *to ^= *from;
     }
+}
+
+/// [`xor_portable`] compiled for AVX2.
+///
+/// # Safety
+/// The machine has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn xor_avx2(to: &mut [Block], from: &[Block]) {
+    xor_portable(to, from);
 }
 
 /// [`xor_portable`] with AVX-512.
@@ -140,10 +166,26 @@ unsafe fn xor_avx512(to: &mut [Block], from: &[Block]) {
     xor_portable(to_rest, from_rest);
 }
 
+#[inline(always)]
 fn xor_masked_portable(to: &mut [Block], from: &[Block], mask: Block) {
-    for (to, from) in to.iter_mut().zip(from) {
+    // All of the mask's bits are the same.
+    let mask = mask.0 as u64;
+    for (to, from) in Block::as_words_mut(to)
+        .iter_mut()
+        .zip(Block::as_words(from))
+    {
         *to ^= *from & mask;
     }
+}
+
+/// [`xor_masked_portable`] compiled for AVX2.
+///
+/// # Safety
+/// The machine has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn xor_masked_avx2(to: &mut [Block], from: &[Block], mask: Block) {
+    xor_masked_portable(to, from, mask);
 }
 
 /// [`xor_masked_portable`] with AVX-512.
@@ -232,6 +274,17 @@ mod tests {
                     got == expected && twin == expected,
                     "{len} blocks, choice {choice}"
                 );
+                #[cfg(target_arch = "x86_64")]
+                if is_x86_feature_detected!("avx2") {
+                    let (mut twin, mut sum) = (to.clone(), to.clone());
+                    // SAFETY: AVX2 was just detected.
+                    unsafe {
+                        xor_masked_avx2(&mut twin, &from, Block(u128::MAX).keep_if(choice));
+                        xor_avx2(&mut sum, &from);
+                    }
+                    assert!(twin == expected);
+                    assert!(choice == 0 || sum == expected);
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Bits and bit fields of a batch of words, a column at a time: what the additive shares of one-hot positions are made of.
 //!
 //! A field is some bits of a 64-bit word, an integer of its own modulo the power of two that it holds. All loops are plain
-//! ones over columns; their twins are the same compiled for AVX-512.
+//! ones over columns; their twins are the same compiled for AVX-512 and AVX2.
 
 use crate::{Backend, Block, mask};
 
@@ -36,19 +36,34 @@ pub struct InPads {
     pub start: usize,
 }
 
-/// Defines functions that dispatch to a loop, or to the same compiled for AVX-512.
+/// Defines functions that dispatch to a loop, or to the same compiled for AVX-512 or AVX2.
 macro_rules! twins {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) = $portable:ident;)*) => {
         $($(#[$doc])*
         pub fn $name($($arg: $type),*) {
-            #[cfg(target_arch = "x86_64")]
-            if Backend::current() == Backend::Vaes {
-                // SAFETY: the Vaes backend is current only where AVX-512 was detected.
-                unsafe { avx512::$name($($arg),*) };
-                return;
-            }
-            $portable($($arg),*);
+            on::$name(Backend::current(), $($arg),*);
         })*
+
+        /// The same on a backend that the machine has.
+        mod on {
+            use super::*;
+
+            $(
+            pub(super) fn $name(backend: Backend, $($arg: $type),*) {
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: the machine has the backend, and so AVX-512, or AVX2 and BMI1 and 2.
+                unsafe {
+                    if backend == Backend::Vaes {
+                        return avx512::$name($($arg),*);
+                    }
+                    if backend >= Backend::Avx2 {
+                        return avx2::$name($($arg),*);
+                    }
+                }
+                let _ = backend;
+                $portable($($arg),*);
+            })*
+        }
 
         #[cfg(target_arch = "x86_64")]
         mod avx512 {
@@ -58,6 +73,19 @@ macro_rules! twins {
             /// # Safety
             /// The machine has AVX-512 F, BW, DQ, VL.
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            pub(super) unsafe fn $name($($arg: $type),*) {
+                super::$portable($($arg),*);
+            })*
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        mod avx2 {
+            use super::{Block, Field, InPads};
+
+            $(
+            /// # Safety
+            /// The machine has AVX2, BMI1 and BMI2.
+            #[target_feature(enable = "avx2,bmi1,bmi2")]
             pub(super) unsafe fn $name($($arg: $type),*) {
                 super::$portable($($arg),*);
             })*
@@ -267,6 +295,10 @@ mod tests {
 
     use super::*;
 
+    fn any_backend() -> impl Strategy<Value = Backend> {
+        prop::sample::select(Backend::available())
+    }
+
     fn random(seed: u64, len: usize) -> Vec<u64> {
         let mut out = vec![0; len];
         crate::Prg::from_seed(Block(seed.into())).fill_u64(&mut out);
@@ -295,16 +327,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bits_of_columns(seed: u64, count in 1usize..200, at in 0u32..32, start in 0u32..60, bits in 1u32..5) {
+        fn bits_of_columns(
+            backend in any_backend(), seed: u64, count in 1usize..200, at in 0u32..32, start in 0u32..60, bits in 1u32..5
+        ) {
             let field = Field { start, bits };
             let column = random(seed, count.div_ceil(64));
             let bit = |i: usize| column[i / 64] >> (i % 64) & 1;
             let (shorts, longs) = (shorts(seed ^ 1, count), random(seed ^ 2, count));
             let (mut set, mut set_portable) = (shorts.clone(), shorts.clone());
-            add_powers(&column, at, &mut set);
+            on::add_powers(backend, &column, at, &mut set);
             add_powers_portable(&column, at, &mut set_portable);
             let (mut added, mut added_portable) = (longs.clone(), longs.clone());
-            add_bits(&column, field, &mut added);
+            on::add_bits(backend, &column, field, &mut added);
             add_bits_portable(&column, field, &mut added_portable);
             for i in 0..count {
                 let expected = shorts[i].wrapping_add((bit(i) as u32) << at);
@@ -317,7 +351,8 @@ mod tests {
 
         #[test]
         fn words_of_pads(
-            seed: u64, count in 1usize..100, pad in 1usize..4, at in 0usize..384, start in 0u32..40, shift in 0u32..32
+            backend in any_backend(), seed: u64, count in 1usize..100,
+            pad in 1usize..4, at in 0usize..384, start in 0u32..40, shift in 0u32..32
         ) {
             let place = InPads { blocks: pad, start: at % (128 * pad) };
             let field = Field { start, bits: (64 - place.start as u32 % 64).min(20) };
@@ -325,9 +360,9 @@ mod tests {
             let (shorts, longs) = (shorts(seed ^ 2, count), random(seed ^ 3, count));
             let (mut sums, mut differences, mut fields) = (shorts.clone(), shorts.clone(), longs.clone());
             let mut portable = longs.clone();
-            add_pads(&zeros, place, shift, &mut sums);
-            sub_pads(&zeros, place, shift, &mut differences);
-            add_differences(&zeros, &ones, place, field, &mut fields);
+            on::add_pads(backend, &zeros, place, shift, &mut sums);
+            on::sub_pads(backend, &zeros, place, shift, &mut differences);
+            on::add_differences(backend, &zeros, &ones, place, field, &mut fields);
             add_differences_portable(&zeros, &ones, place, field, &mut portable);
             prop_assert_eq!(&fields, &portable);
             for i in 0..count {
@@ -341,12 +376,14 @@ mod tests {
         }
 
         #[test]
-        fn long_words_of_pads(seed: u64, count in 1usize..100, pad in 1usize..4, at in 0usize..6, shift in 0u32..3) {
+        fn long_words_of_pads(
+            backend in any_backend(), seed: u64, count in 1usize..100, pad in 1usize..4, at in 0usize..6, shift in 0u32..3
+        ) {
             let place = InPads { blocks: pad, start: 64 * (at % (2 * pad)) };
             let (pads, before) = (blocks(seed, pad * count), random(seed ^ 1, count));
             let (mut sums, mut differences) = (before.clone(), before.clone());
-            add_long_pads(&pads, place, shift, &mut sums);
-            sub_long_pads(&pads, place, shift, &mut differences);
+            on::add_long_pads(backend, &pads, place, shift, &mut sums);
+            on::sub_long_pads(backend, &pads, place, shift, &mut differences);
             for i in 0..count {
                 let times = in_pad(&pads, place, i) << shift;
                 prop_assert_eq!(sums[i], before[i].wrapping_add(times));
@@ -355,11 +392,11 @@ mod tests {
         }
 
         #[test]
-        fn swapping(seed: u64, count in 1usize..200) {
+        fn swapping(backend in any_backend(), seed: u64, count in 1usize..200) {
             let bits = random(seed, count.div_ceil(64));
             let before = [random(seed ^ 1, count), random(seed ^ 2, count)];
             let [mut differences, mut sums] = before.clone();
-            swap_pads(&bits, &mut differences, &mut sums);
+            on::swap_pads(backend, &bits, &mut differences, &mut sums);
             for i in 0..count {
                 let (d, sum) = (before[0][i], before[1][i]);
                 let swapped = (d.wrapping_neg(), sum.wrapping_sub(d << 1));
@@ -369,12 +406,15 @@ mod tests {
         }
 
         #[test]
-        fn products_of_bits(seed: u64, count in 1usize..200, shift in 0u32..32, start in 0u32..40, bits in 1u32..20) {
+        fn products_of_bits(
+            backend in any_backend(), seed: u64, count in 1usize..200,
+            shift in 0u32..32, start in 0u32..40, bits in 1u32..20
+        ) {
             let field = Field { start, bits };
             let (factors, words) = (random(seed, count.div_ceil(64)), random(seed ^ 1, count));
             let before = shorts(seed ^ 2, count);
             let (mut out, mut portable) = (before.clone(), before.clone());
-            sub_products(&factors, &words, field, shift, &mut out);
+            on::sub_products(backend, &factors, &words, field, shift, &mut out);
             sub_products_portable(&factors, &words, field, shift, &mut portable);
             for j in 0..count {
                 let set = factors[j / 64] >> (j % 64) & 1 == 1;

@@ -30,10 +30,14 @@ pub fn transpose_columns(columns: &[Block], out: &mut [Block]) {
         "columns of whole fours of blocks"
     );
     #[cfg(target_arch = "x86_64")]
-    if Backend::current() == Backend::Vaes {
-        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
-        unsafe { avx512::transpose(columns, length, out) };
-        return;
+    // SAFETY: these backends are current only where AVX-512, or AVX2, was detected.
+    unsafe {
+        if Backend::current() == Backend::Vaes {
+            return avx512::transpose(columns, length, out);
+        }
+        if Backend::current() >= Backend::Avx2 {
+            return avx2::transpose(columns, length, out);
+        }
     }
     portable(columns, length, out);
 }
@@ -127,6 +131,93 @@ mod avx512 {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use std::arch::x86_64::*;
+
+    use super::{ROWS, TILES};
+    use crate::Block;
+
+    /// Two registers a row, and two passes over memory: bits within bytes by swaps, then bytes by unpacking.
+    ///
+    /// # Safety
+    /// The machine has AVX2; lengths as checked by `transpose_columns`.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn transpose(columns: &[Block], length: usize, out: &mut [Block]) {
+        let mut rows = [[_mm256_setzero_si256(); 2]; ROWS];
+        for (q, out) in out.chunks_exact_mut(ROWS * TILES).enumerate() {
+            let eights = rows.as_chunks_mut::<8>().0.iter_mut();
+            for (rows, columns) in eights.zip(columns.chunks_exact(8 * length)) {
+                for half in 0..2 {
+                    transpose_bits(rows, half, &columns[q * TILES + 2 * half..], length);
+                }
+            }
+            for first in 0..8 {
+                for half in 0..2 {
+                    transpose_bytes(&rows, first, half, out);
+                }
+            }
+        }
+    }
+
+    /// Reads the first two blocks of eight columns, and transposes the 8 × 8 bits of every byte of them.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn transpose_bits(rows: &mut [[__m256i; 2]; 8], half: usize, columns: &[Block], length: usize) {
+        let mut x = [_mm256_setzero_si256(); 8];
+        for (i, x) in x.iter_mut().enumerate() {
+            let blocks = &columns[i * length..][..2];
+            // SAFETY: two blocks are 32 readable bytes.
+            *x = unsafe { _mm256_loadu_si256(blocks.as_ptr().cast()) };
+        }
+        for i in 0..4 {
+            (x[i], x[i + 4]) = swap::<4>(x[i], x[i + 4], 0x0f);
+        }
+        for i in [0, 1, 4, 5] {
+            (x[i], x[i + 2]) = swap::<2>(x[i], x[i + 2], 0x33);
+        }
+        for i in [0, 2, 4, 6] {
+            (x[i], x[i + 1]) = swap::<1>(x[i], x[i + 1], 0x55);
+        }
+        for (row, x) in rows.iter_mut().zip(x) {
+            row[half] = x;
+        }
+    }
+
+    /// Transposes the 16 × 16 bytes of each block of every eighth row, and writes those rows.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn transpose_bytes(rows: &[[__m256i; 2]; ROWS], first: usize, half: usize, out: &mut [Block]) {
+        let mut x = [_mm256_setzero_si256(); 16];
+        for (i, x) in x.iter_mut().enumerate() {
+            *x = rows[first + 8 * i][half];
+        }
+        // Each round moves the highest bit of a byte's row number to the end of its column number, and the other way.
+        for _ in 0..4 {
+            let before = x;
+            for i in 0..8 {
+                x[2 * i] = _mm256_unpacklo_epi8(before[i], before[i + 8]);
+                x[2 * i + 1] = _mm256_unpackhi_epi8(before[i], before[i + 8]);
+            }
+        }
+        for (i, x) in x.into_iter().enumerate() {
+            let blocks = &mut out[(first + 8 * i) * TILES + 2 * half..][..2];
+            // SAFETY: two blocks are 32 writable bytes.
+            unsafe { _mm256_storeu_si256(blocks.as_mut_ptr().cast(), x) };
+        }
+    }
+
+    /// Swaps the bits of `a` above `HALF` with those of `b` below, in every `2·HALF` of a byte.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn swap<const HALF: i32>(a: __m256i, b: __m256i, low: i8) -> (__m256i, __m256i) {
+        let differ = _mm256_xor_si256(_mm256_srli_epi64::<HALF>(a), b);
+        let moved = _mm256_and_si256(differ, _mm256_set1_epi8(low));
+        let a = _mm256_xor_si256(a, _mm256_slli_epi64::<HALF>(moved));
+        (a, _mm256_xor_si256(b, moved))
+    }
+}
+
 #[inline(always)]
 fn portable(columns: &[Block], length: usize, out: &mut [Block]) {
     let mut rows: Rows = [[0; 2 * TILES]; ROWS];
@@ -200,6 +291,13 @@ mod tests {
             let mut twin = vec![Block::ZERO; columns.len()];
             portable(&columns, length, &mut twin);
             assert!(out == twin);
+            #[cfg(target_arch = "x86_64")]
+            if Backend::available().contains(&Backend::Avx2) {
+                twin.fill(Block::ZERO);
+                // SAFETY: AVX2 was detected.
+                unsafe { avx2::transpose(&columns, length, &mut twin) };
+                assert!(out == twin);
+            }
             for block in 0..length {
                 for bit in 0..128 {
                     let entry = out[512 * (block / 4) + 4 * bit + block % 4];

@@ -29,10 +29,34 @@ macro_rules! with_lane_width {
     };
 }
 
-// After the macro that it uses.
+/// Calls the twin for a backend that the machine has, if there is one, and gives what it returns.
+macro_rules! twin {
+    ($backend:expr, $name:ident($($arg:expr),*)) => {{
+        #[cfg(target_arch = "x86_64")]
+        let done = match $backend {
+            // SAFETY: the machine has this backend, and so AVX-512 and POPCNT.
+            Backend::Vaes => Some(unsafe { crate::lanes::avx512::$name($($arg),*) }),
+            // SAFETY: the machine has one of these, and so AVX2, BMI1, BMI2 and POPCNT.
+            Backend::Avx2 | Backend::Vaes256 => Some(unsafe { crate::lanes::avx2::$name($($arg),*) }),
+            _ => None,
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let done = {
+            let _ = $backend;
+            None
+        };
+        done
+    }};
+}
+
+// After the macros that they use.
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod pads;
+#[cfg(test)]
+mod tests;
 
 pub use pads::{lowest_bits, xor_both_pads, xor_pads};
 
@@ -40,21 +64,11 @@ fn bad_width(width: usize) -> ! {
     panic!("lanes have 2, 4, … 32 bits, not {width}")
 }
 
-/// Whether the AVX-512 twins are to be used.
-#[cfg(target_arch = "x86_64")]
-fn wide_registers() -> bool {
-    Backend::current() == Backend::Vaes
-}
-
 /// Gathers bits given as bytes 0 or 1, 64 a word.
 pub fn pack_bits(bits: &[u8], out: &mut [u64]) {
-    #[cfg(target_arch = "x86_64")]
-    if wide_registers() {
-        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
-        unsafe { avx512::pack_bits(bits, out) };
-        return;
+    if twin!(Backend::current(), pack_bits(bits, out)) != Some(()) {
+        pack_bits_portable(bits, out);
     }
-    pack_bits_portable(bits, out);
 }
 
 fn pack_bits_portable(bits: &[u8], out: &mut [u64]) {
@@ -73,13 +87,9 @@ fn pack_bits_portable(bits: &[u8], out: &mut [u64]) {
 
 /// Inverse of [`pack_bits`].
 pub fn unpack_bits(bits: &[u64], out: &mut [u8]) {
-    #[cfg(target_arch = "x86_64")]
-    if wide_registers() {
-        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
-        unsafe { avx512::unpack_bits(bits, out) };
-        return;
+    if twin!(Backend::current(), unpack_bits(bits, out)) != Some(()) {
+        unpack_bits_portable(bits, out);
     }
-    unpack_bits_portable(bits, out);
 }
 
 fn unpack_bits_portable(bits: &[u64], out: &mut [u8]) {
@@ -184,13 +194,8 @@ pub fn double(width: usize, e: &[u64], bits: &[u64], received: &[u8], data: &mut
         assert_eq!(received.len(), 8 * e.len(), "whole words");
         assert_eq!(e.len() % (width / 64), 0, "whole vectors");
     }
-    #[cfg(target_arch = "x86_64")]
-    if wide_registers() {
-        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
-        let done = unsafe { avx512::double(width, e, bits, received, data) };
-        return double_portable(width, done, e, bits, received, data);
-    }
-    double_portable(width, 0, e, bits, received, data);
+    let done = twin!(Backend::current(), double(width, e, bits, received, data)).unwrap_or(0);
+    double_portable(width, done, e, bits, received, data);
 }
 
 /// Bytes `8i … 8i + 7`, as far as there are.
@@ -254,13 +259,9 @@ fn double_portable(
 /// If there are fewer rows than numbers.
 pub fn weights(words: usize, rows: &[u64], out: &mut [u8]) {
     assert!(rows.len() >= words * out.len(), "a row for each");
-    #[cfg(target_arch = "x86_64")]
-    if wide_registers() {
-        // SAFETY: the Vaes backend is current only where AVX-512 and POPCNT were detected.
-        unsafe { avx512::weights(words, rows, out) };
-        return;
+    if twin!(Backend::current(), weights(words, rows, out)) != Some(()) {
+        weights_portable(words, rows, out);
     }
-    weights_portable(words, rows, out);
 }
 
 #[inline(always)]
@@ -289,13 +290,9 @@ fn count_ones(words: usize, rows: &[u64], out: &mut [u8]) {
 /// # Panics
 /// If `out` is longer than `a` or `b`.
 pub fn xor_to_bytes(a: &[u64], b: &[u64], out: &mut [u8]) {
-    #[cfg(target_arch = "x86_64")]
-    if wide_registers() {
-        // SAFETY: the Vaes backend is current only where AVX-512 was detected.
-        unsafe { avx512::xor_to_bytes(a, b, out) };
-        return;
+    if twin!(Backend::current(), xor_to_bytes(a, b, out)) != Some(()) {
+        xor_to_bytes_portable(a, b, out);
     }
-    xor_to_bytes_portable(a, b, out);
 }
 
 #[inline(always)]
@@ -362,137 +359,4 @@ pub fn unpack(width: usize, packed: &[u64], out: &mut [u64]) {
         }
     }
     with_lane_width!(width, [2 4 8 16 32], W => narrow::<W>(packed, out), w => bad_width(w));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Block;
-    use proptest::prelude::*;
-
-    /// Bit `i` of the string.
-    fn bit(words: &[u64], i: usize) -> bool {
-        words[i / 64] >> (i % 64) & 1 == 1
-    }
-
-    fn random(seed: u64, len: usize) -> Vec<u64> {
-        let mut out = vec![0; len];
-        crate::Prg::from_seed(Block(seed.into())).fill_u64(&mut out);
-        out
-    }
-
-    /// Vectors of whole words are received whole, whatever the backend and the width.
-    #[test]
-    fn doubling_refuses_a_short_word() {
-        for width in [64, 128, 256, 512, 1024] {
-            let e = vec![0; 2 * width / 64];
-            for missing in [1, 7] {
-                let received = vec![0; 8 * e.len() - missing];
-                let refused = std::panic::catch_unwind(|| {
-                    double(width, &e, &[0], &received, &mut vec![0; 2 * e.len()]);
-                });
-                assert!(refused.is_err(), "{width} {missing}");
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn doubling_is_its_formula(seed: u64, log in 1u32..12, count in 1usize..300) {
-            let w = 1 << log;
-            let len = words(count, w);
-            let inputs = random(seed, 4 * len);
-            let (e, data) = (&inputs[..len], &inputs[len..3 * len]);
-            let (fold, received) = (&inputs[2 * len..3 * len], &inputs[3 * len..]);
-            let bytes: Vec<u8> = received.iter().flat_map(|w| w.to_le_bytes()).collect();
-            let bytes = &bytes[..(count * w).div_ceil(8)];
-            let bits = random(seed ^ 1, words(count, 1));
-            let (mut out, mut portable) = (data.to_vec(), data.to_vec());
-            double(w, e, &bits, bytes, &mut out);
-            double_portable(w, 0, e, &bits, bytes, &mut portable);
-            for i in 0..count {
-                for j in 0..w {
-                    let at = i * w + j;
-                    let high = (bit(e, at) ^ bit(received, at)) & bit(&bits, i) ^ bit(fold, at);
-                    for out in [&out, &portable] {
-                        prop_assert_eq!(bit(out, 2 * i * w + j), bit(e, at) ^ high);
-                        prop_assert_eq!(bit(out, (2 * i + 1) * w + j), high);
-                    }
-                }
-            }
-        }
-
-        #[test]
-        fn weights_are_counts(seed: u64, log in 0u32..5, count in 1usize..40) {
-            let words = 1 << log;
-            let rows = random(seed, words * count);
-            let (mut out, mut portable) = (vec![9; count], vec![9; count]);
-            weights(words, &rows, &mut out);
-            weights_portable(words, &rows, &mut portable);
-            for (i, row) in rows.chunks(words).enumerate() {
-                let ones: u32 = row.iter().map(|w| w.count_ones()).sum();
-                prop_assert_eq!([out[i], portable[i]], [(ones % 4) as u8; 2]);
-            }
-        }
-
-        #[test]
-        fn sums_as_bytes(seed: u64, len in 0usize..200) {
-            let (a, b) = (random(seed, 25), random(seed ^ 1, 25));
-            let (mut out, mut portable) = (vec![9; len], vec![9; len]);
-            xor_to_bytes(&a, &b, &mut out);
-            xor_to_bytes_portable(&a, &b, &mut portable);
-            prop_assert_eq!(&out, &portable);
-            let expected = a.iter().zip(&b).flat_map(|(a, b)| (a ^ b).to_le_bytes());
-            prop_assert_eq!(out, expected.take(len).collect::<Vec<_>>());
-        }
-
-        #[test]
-        fn appending_products_is_its_formula(seed: u64, log in 1u32..9, count in 1usize..150) {
-            let w = 1 << log;
-            let len = words(count, w);
-            let inputs = random(seed, 4 * len);
-            let (v, received) = (&inputs[..len], &inputs[len..2 * len]);
-            let mut out = inputs[2 * len..].to_vec();
-            let fold = &inputs[3 * len..];
-            let bits = random(seed ^ 1, words(count, 1));
-            append_products(w, v, &bits, received, &mut out);
-            for i in 0..count {
-                for j in 0..w {
-                    let at = i * w + j;
-                    let product = (bit(v, at) ^ bit(received, at)) & bit(&bits, i) ^ bit(fold, at);
-                    let product = if j == 0 { bit(&bits, i) } else { product };
-                    prop_assert_eq!(bit(&out, 2 * i * w + j), bit(v, at));
-                    prop_assert_eq!(bit(&out, (2 * i + 1) * w + j), product);
-                }
-            }
-        }
-
-        #[test]
-        fn starting_and_unpacking(seed: u64, count in 1usize..150, flip: bool) {
-            let bits = random(seed, words(count, 1));
-            let mut packed = vec![0; words(count, 2)];
-            start(&bits, flip, &mut packed, count);
-            let mut rows = vec![0; count];
-            unpack(2, &packed, &mut rows);
-            for (i, row) in rows.into_iter().enumerate() {
-                let b = u64::from(bit(&bits, i));
-                prop_assert_eq!(row, b ^ u64::from(flip) | b << 1);
-            }
-            prop_assert!((2 * count..64 * packed.len()).all(|i| !bit(&packed, i)));
-        }
-
-        #[test]
-        fn packing_bits(bits in prop::collection::vec(0u8..2, 1..300)) {
-            let mut out = vec![0; words(bits.len(), 1)];
-            let mut portable = out.clone();
-            pack_bits(&bits, &mut out);
-            pack_bits_portable(&bits, &mut portable);
-            prop_assert_eq!(&out, &portable);
-            prop_assert!(bits.iter().enumerate().all(|(i, &b)| bit(&out, i) == (b == 1)));
-            let (mut back, mut back_portable) = (vec![9; bits.len()], vec![9; bits.len()]);
-            unpack_bits(&out, &mut back);
-            unpack_bits_portable(&out, &mut back_portable);
-            prop_assert_eq!([&back, &back_portable], [&bits; 2]);
-        }
-    }
 }
