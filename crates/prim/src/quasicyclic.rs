@@ -377,6 +377,32 @@ mod tests {
         }
     }
 
+    /// At sizes beyond the definition's reach, among them one with more than a limb above `x^n`.
+    #[test]
+    fn single_entries_give_rotations() {
+        for log in [18, 22] {
+            let (n, extra) = (1usize << log, excess(log).expect("a size with a modulus"));
+            let p = n + extra as usize;
+            let (low, high) = polynomial(Block(5), log, extra);
+            let a = |i: usize| match i < n {
+                true => low[i / 128].0 >> (i % 128) & 1,
+                false => high.0 >> (i - n) & 1,
+            };
+            let ones = [(3, n - 1), (64, n / 2 + 4), (127, 0)];
+            let mut v = vec![Block::ZERO; n];
+            for (column, entry) in ones {
+                v[entry] ^= Block(1 << column);
+            }
+            QuasiCyclic::new(Block(5), log).multiply(&mut v);
+            for (i, &out) in v.iter().enumerate() {
+                let sum = ones.iter().fold(0, |sum, &(column, entry)| {
+                    sum | a((p + coefficient(i) - coefficient(entry)) % p) << column
+                });
+                assert!(out == Block(sum), "2^{log} entry {i}");
+            }
+        }
+    }
+
     #[test]
     fn moduli_are_prime_with_primitive_root_two() {
         for log in 0..=23 {
