@@ -114,11 +114,11 @@ pub fn level_sums(keys: Keys<'_>, scratch: &mut Scratch) -> PerTree<Block> {
 #[must_use]
 pub fn leaf_sums(keys: Keys<'_>, scratch: &mut Scratch) -> PerTree<LeafSums> {
     let mut out = [LeafSums::default(); TREES];
-    keys.last_level(scratch, |t, nodes| {
-        let lanes = PERMUTATION.dispatch(SumLeaves(nodes));
-        match t {
-            None => out = lanes,
-            Some(t) => lanes.iter().for_each(|lane| out[t].join(lane)),
+    keys.last_level(scratch, |t, nodes| match t {
+        None => out = PERMUTATION.dispatch(SumLeaves::<false>(nodes)),
+        Some(t) => {
+            let lanes = PERMUTATION.dispatch(SumLeaves::<true>(nodes));
+            lanes.iter().for_each(|lane| out[t].join(lane));
         }
     });
     out
@@ -341,10 +341,11 @@ fn store_lanes<E: Engine>(e: E, regs: &[E::Reg; TREES]) -> PerTree<Block> {
     out
 }
 
-/// [`LeafSums`], lane by lane. Ones are counted modulo 4 in every bit position by itself: two words of bits, low and high.
-struct SumLeaves<'a>(&'a [Block]);
+/// [`LeafSums`], lane by lane, or of all lanes together (`ONE`: nodes of one tree), in some of the lanes. Ones are counted modulo 4
+/// in every bit position by itself: two words of bits, low and high.
+struct SumLeaves<'a, const ONE: bool>(&'a [Block]);
 
-impl Kernel for SumLeaves<'_> {
+impl<const ONE: bool> Kernel for SumLeaves<'_, ONE> {
     type Output = PerTree<LeafSums>;
 
     #[inline(always)]
@@ -358,7 +359,12 @@ impl Kernel for SumLeaves<'_> {
                 let s = load_regs(e, chunk);
                 let h = ccr_regs(e, s);
                 for i in 0..LANES {
-                    let l = (g * LANES + i) % (TREES / E::WIDTH);
+                    // All lanes' sums need half of the registers, where these are wide and many.
+                    let l = if ONE && E::WIDTH < 4 {
+                        0
+                    } else {
+                        (g * LANES + i) % (TREES / E::WIDTH)
+                    };
                     high[l] = e.xor(high[l], e.and(low[l], h[i]));
                     low[l] = e.xor(low[l], h[i]);
                     odd_high[l] = e.xor(odd_high[l], e.and(odd_low[l], s[i]));

@@ -9,24 +9,30 @@
 //! separately in each of the 128 bit columns. `p` is the least prime over `n` of which 2 is a primitive root, so that
 //! `x^p − 1` has no factor of low degree but `x − 1`.
 //!
-//! **Exact arithmetic.** Halves of 128-bit words are coefficients of powers of `x^64`; products of those have degree
-//! below 127, so they are exact in GF(2^128), and the additive Fourier transform multiplies such polynomials there. The
-//! lanes of a 512-bit register hold four columns, so nothing is ever shuffled; the transform of `a` is made once.
+//! **Exact arithmetic.** 64 coefficients of a column are one of a power of `x^64`, a *limb*; products of two have degree below
+//! 127, so they are exact in GF(2^128), and the additive Fourier transform multiplies such polynomials there. The lanes of a
+//! register hold several columns, so nothing is ever shuffled; the transform of `a` is made once.
+//!
+//! **Limbs as elements.** The field has limbs in powers of `x² + x` ([`crate::additive`]). Entries are brought to that form and
+//! back where they are still rows of 128 columns: there a step is an addition of rows. Shifts are products by powers of `x`.
 //!
 //! **Order of coefficients.** Entry `512q + 4r + t` is coefficient `512q + 128t + r`: that is how the bit transpose
 //! leaves four blocks. A fixed permutation of the noise's positions.
 //!
-//! Floor: `n = 2^k` takes `2m·2^(m−1) + 2^m` products by constants for every four columns, `m = k − 5`, of five carry-less
-//! instructions each: 80 an output at `k = 20`, at one every other cycle some 34 ns on the machine of
-//! `docs/performance.md`.
+//! Floor: `n = 2^k` takes some `(2m − 3)·2^(m−1)` butterflies a register of columns, `m = k − 5`, of two carry-less instructions and
+//! thirteen others each: 54 of one column an output at `k = 20`. With two columns a register on Zen 3 (a carry-less
+//! instruction is four operations there, and four start a cycle) 140 cycles an output.
 
-use crate::additive::{Transform, times};
+use crate::additive::{Factor, Transform, add, element, factor, multiply, polynomial_factor};
 use crate::simd::clmul::{self, Clmul, Lanes};
 use crate::transpose::transpose_columns;
 use crate::{Backend, Block, Lines, Prg};
 
-/// Points of the transform a word of a column: two halves, and the product is twice as long.
+/// Points of the transform a word of a column: two limbs, and the product is twice as long.
 const POINTS_A_WORD: usize = 4;
+
+/// Bits of a limb.
+const LIMB: u32 = 64;
 
 /// Bit columns of a block.
 const COLUMNS: usize = 128;
@@ -34,15 +40,18 @@ const COLUMNS: usize = 128;
 /// Entries that are transposed together.
 const TILE: usize = 512;
 
+/// Blocks of a tile's row.
+const ROW: usize = TILE / COLUMNS;
+
 /// A public map from `2n` to `n` blocks, `n = 2^log_rows`.
 pub struct QuasiCyclic {
     transform: Transform,
     /// The lowest `n` coefficients of `a`, transformed.
-    values: Vec<Block>,
-    /// The others.
-    high: Block,
-    /// How many: `p − n`.
-    excess: u32,
+    values: Vec<Factor>,
+    /// The others, `p − n`: a limb or two.
+    high: Vec<Factor>,
+    /// What shifts by whole limbs less `p − n`.
+    shift: Factor,
     backend: Backend,
 }
 
@@ -76,18 +85,20 @@ impl QuasiCyclic {
         let (low, high) = polynomial(seed, log_rows, excess);
         let points = POINTS_A_WORD * low.len();
         let transform = Transform::new(points.trailing_zeros());
-        let mut values = vec![Block::ZERO; points];
+        let mut values = vec![Factor::default(); points];
         let kernel = Spectrum {
             transform: &transform,
             low: &low,
             values: &mut values,
         };
         clmul::dispatch(backend, kernel);
+        let limbs = excess.div_ceil(LIMB);
+        let limb = |i| high.0 >> (LIMB * i) & u128::from(u64::MAX);
         Self {
             transform,
             values,
-            high,
-            excess,
+            high: (0..limbs).map(|i| polynomial_factor(limb(i))).collect(),
+            shift: polynomial_factor(1 << (LIMB * limbs - excess)),
             backend,
         }
     }
@@ -99,7 +110,6 @@ impl QuasiCyclic {
     pub fn multiply(&self, entries: &mut [Block]) {
         let expected = self.values.len() / POINTS_A_WORD * COLUMNS;
         assert_eq!(entries.len(), expected, "entries of the code");
-        transpose(entries);
         clmul::dispatch(
             self.backend,
             Multiply {
@@ -107,7 +117,6 @@ impl QuasiCyclic {
                 entries,
             },
         );
-        transpose(entries);
     }
 }
 
@@ -119,12 +128,54 @@ fn polynomial(seed: Block, log_rows: u32, excess: u32) -> (Vec<Block>, Block) {
     (low, Block(prg.next_block().0 & ((1 << excess) - 1)))
 }
 
-/// Between entries and coefficients, both ways: bit `r` of block `4b + t` of a tile is bit `b` of entry `4r + t`.
-fn transpose(entries: &mut [Block]) {
+/// Where the transpose puts row `r` of a tile, its limbs being in powers of `x² + x`: a word's halves have what belongs to an
+/// element's words, both halves limb after limb.
+const fn place(r: usize) -> usize {
+    r % 2 * 64 + r / 64 * 32 + r % 64 / 2
+}
+
+/// From entries to limbs as elements: bit `r` of block `4b + t` of a tile is bit `b` of entry `4r + t`, rows as [`place`] says.
+#[inline(always)]
+fn to_columns<L: Lanes>(l: L, entries: &mut [Block]) {
     let mut tile = Lines::zeros(TILE);
     for entries in entries.chunks_exact_mut(TILE) {
-        tile.copy_from_slice(entries);
+        let mut h = 16 * ROW;
+        while h >= ROW {
+            // `x^(2h) = (x² + x)^h + x^h`.
+            for groups in entries.chunks_exact_mut(4 * h) {
+                let (first, fourth) = groups.split_at_mut(3 * h);
+                let (second, third) = first[h..].split_at_mut(h);
+                add(l, third, fourth);
+                add(l, second, third);
+            }
+            h /= 2;
+        }
+        for (r, row) in entries.chunks_exact(ROW).enumerate() {
+            tile[ROW * place(r)..][..ROW].copy_from_slice(row);
+        }
         transpose_columns(&tile, entries);
+    }
+}
+
+/// The inverse of [`to_columns`].
+#[inline(always)]
+fn to_entries<L: Lanes>(l: L, entries: &mut [Block]) {
+    let mut tile = Lines::zeros(TILE);
+    for entries in entries.chunks_exact_mut(TILE) {
+        transpose_columns(entries, &mut tile);
+        for (r, row) in entries.chunks_exact_mut(ROW).enumerate() {
+            row.copy_from_slice(&tile[ROW * place(r)..][..ROW]);
+        }
+        let mut h = ROW;
+        while h <= 16 * ROW {
+            for groups in entries.chunks_exact_mut(4 * h) {
+                let (first, fourth) = groups.split_at_mut(3 * h);
+                let (second, third) = first[h..].split_at_mut(h);
+                add(l, second, third);
+                add(l, third, fourth);
+            }
+            h *= 2;
+        }
     }
 }
 
@@ -132,21 +183,21 @@ fn transpose(entries: &mut [Block]) {
 struct Spectrum<'a> {
     transform: &'a Transform,
     low: &'a [Block],
-    values: &'a mut [Block],
+    values: &'a mut [Factor],
 }
 
 impl Clmul for Spectrum<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) {
-        let mut words = vec![Block::ZERO; self.low.len() * L::WIDTH];
-        for (word, &low) in words.chunks_exact_mut(L::WIDTH).zip(self.low) {
-            l.store(word, l.splat(low));
-        }
         let mut points = vec![Block::ZERO; self.values.len() * L::WIDTH];
-        cut(l, &words, &mut points);
+        for (limbs, &low) in points.chunks_exact_mut(2 * L::WIDTH).zip(self.low) {
+            let (first, second) = limbs.split_at_mut(L::WIDTH);
+            l.store(first, l.splat(element(low.0 & u128::from(u64::MAX))));
+            l.store(second, l.splat(element(low.0 >> LIMB)));
+        }
         self.transform.forward(l, &mut points);
         for (value, lanes) in self.values.iter_mut().zip(points.chunks_exact(L::WIDTH)) {
-            *value = lanes[0];
+            *value = factor(l, l.load(lanes));
         }
     }
 }
@@ -161,26 +212,30 @@ impl Clmul for Multiply<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) {
         let Self { code, entries } = self;
+        to_columns(l, entries);
         let words = entries.len() / COLUMNS;
         let mut column = Lines::zeros(words * L::WIDTH);
-        let mut points = Lines::zeros(POINTS_A_WORD * words * L::WIDTH);
-        // One word more for what the highest coefficients of `a` add.
-        let mut product = Lines::zeros((2 * words + 1) * L::WIDTH);
+        // Two more for what the highest coefficients of `a` add.
+        let mut points = Lines::zeros((POINTS_A_WORD * words + 2) * L::WIDTH);
         for first in (0..COLUMNS).step_by(L::WIDTH) {
             move_columns(entries, first, L::WIDTH, &mut column, Direction::Out);
             cut(l, &column, &mut points);
-            code.transform.forward(l, &mut points);
-            for (point, &value) in points.chunks_exact_mut(L::WIDTH).zip(&code.values) {
-                let value = l.splat(value);
-                let scaled = times(l, l.load(point), value, l.fold(value));
+            let (transformed, above) = points.split_at_mut(POINTS_A_WORD * words * L::WIDTH);
+            above.fill(Block::ZERO);
+            code.transform.forward(l, transformed);
+            for (point, &value) in transformed.chunks_exact_mut(L::WIDTH).zip(&code.values) {
+                let scaled = multiply(l, l.load(point), value);
                 l.store(point, scaled);
             }
-            code.transform.inverse(l, &mut points);
-            join(l, &points, &mut product);
-            add_high(l, code.high, &column, &mut product[words * L::WIDTH..]);
-            fold(&mut product, code.excess, L::WIDTH, &mut column);
+            code.transform.inverse(l, transformed);
+            for (i, &high) in code.high.iter().enumerate() {
+                let from = (2 * words + i) * L::WIDTH;
+                add_high(l, high, &column, &mut points[from..]);
+            }
+            fold(l, code, &points, &mut column);
             move_columns(entries, first, L::WIDTH, &mut column, Direction::In);
         }
+        to_entries(l, entries);
     }
 }
 
@@ -216,60 +271,72 @@ fn move_columns(
     }
 }
 
-/// Adds `column · high` to the words of the product from `x^n` on, of which the last is overwritten.
+/// Adds `column · high`, `high` being a limb.
 #[inline(always)]
-fn add_high<L: Lanes>(l: L, high: Block, column: &[Block], product: &mut [Block]) {
-    let high = l.splat(high);
-    let mut carry = l.splat(Block::ZERO);
-    let columns = column.chunks_exact(L::WIDTH);
-    for (word, to) in columns.zip(product.chunks_exact_mut(L::WIDTH)) {
+fn add_high<L: Lanes>(l: L, high: Factor, column: &[Block], points: &mut [Block]) {
+    let words = column.chunks_exact(L::WIDTH);
+    for (word, limbs) in words.zip(points.chunks_exact_mut(2 * L::WIDTH)) {
         let word = l.load(word);
-        let (low, next) = l.join(
-            l.low(word, high),
-            l.low(l.fold(word), l.fold(high)),
-            l.high(word, high),
-        );
-        let sum = l.xor(l.load(to), l.xor(low, carry));
-        l.store(to, sum);
-        carry = next;
-    }
-    l.store(&mut product[column.len()..], carry);
-}
-
-/// Reduces modulo `x^p − 1`: coefficient `p + i` to coefficient `i`, for those below `n`.
-#[inline(always)]
-fn fold(product: &mut [Block], excess: u32, width: usize, out: &mut [Block]) {
-    let (low, high) = product.split_at(out.len());
-    let words = low.iter().zip(high).zip(&high[width..]);
-    for (out, ((low, high), above)) in out.iter_mut().zip(words) {
-        *out = Block(low.0 ^ (high.0 >> excess | above.0 << (128 - excess)));
+        let (first, second) = limbs.split_at_mut(L::WIDTH);
+        let sum = l.xor(l.load(first), multiply(l, l.even(word), high));
+        l.store(first, sum);
+        let sum = l.xor(l.load(second), multiply(l, l.odd(word), high));
+        l.store(second, sum);
     }
 }
 
-/// Cuts words in halves, for [`Transform`]: coefficients of powers of `x^64`.
+/// Limbs of words, as elements.
 #[inline(always)]
 fn cut<L: Lanes>(l: L, words: &[Block], points: &mut [Block]) {
-    let (used, zero) = points.split_at_mut(2 * words.len());
-    zero.fill(Block::ZERO);
     let words = words.chunks_exact(L::WIDTH);
-    for (word, halves) in words.zip(used.chunks_exact_mut(2 * L::WIDTH)) {
-        let (first, second) = halves.split_at_mut(L::WIDTH);
+    for (word, limbs) in words.zip(points.chunks_exact_mut(2 * L::WIDTH)) {
+        let (first, second) = limbs.split_at_mut(L::WIDTH);
         let word = l.load(word);
-        l.store(first, l.down(l.up(word)));
-        l.store(second, l.down(word));
+        l.store(first, l.even(word));
+        l.store(second, l.odd(word));
     }
 }
 
-/// The opposite of [`cut`], coefficients being as long as a word.
+/// The next limb of a polynomial of which `point` is the next coefficient, as long as two limbs.
+///
+/// That is `l + w^32·h`, and `w^32 = x^64 + x^32`. The limb to carry is `h` and what of `x^32·h` reaches `w^32`, `q`; what is
+/// left below is `l`, the rest of `x^32·h`, and `x^32·q`.
 #[inline(always)]
-fn join<L: Lanes>(l: L, points: &[Block], words: &mut [Block]) {
-    let mut carry = l.splat(Block::ZERO);
-    let halves = points.chunks_exact(2 * L::WIDTH);
-    for (halves, word) in halves.zip(words.chunks_exact_mut(L::WIDTH)) {
-        let second = l.load(&halves[L::WIDTH..]);
-        let sum = l.xor(l.load(halves), l.up(second));
-        l.store(word, l.xor(sum, carry));
-        carry = l.down(second);
+fn limb<L: Lanes>(l: L, point: L::Reg, carry: &mut L::Reg) -> L::Reg {
+    let h = l.odd(point);
+    let across = l.times_x32(h);
+    let q = l.odd(across);
+    let left = l.xor(l.even(l.xor(point, across)), l.times_x32(q));
+    let sum = l.xor(left, *carry);
+    *carry = l.xor(h, q);
+    sum
+}
+
+/// The opposite of [`cut`], modulo `x^p − 1`: coefficient `p + i` is added to coefficient `i`, for those below `n`.
+#[inline(always)]
+fn fold<L: Lanes>(l: L, code: &QuasiCyclic, points: &[Block], words: &mut [Block]) {
+    let zero = l.splat(Block::ZERO);
+    // Of the product's lower limbs, of its upper ones, and of these shifted to end at a limb's end.
+    let (mut low_carry, mut high_carry, mut carry) = (zero, zero, zero);
+    let (low, high) = points.split_at(2 * words.len());
+    limb(l, l.load(&low[low.len() - L::WIDTH..]), &mut high_carry);
+    let (left_out, high) = high.split_at(code.high.len() * L::WIDTH);
+    for point in left_out.chunks_exact(L::WIDTH) {
+        let upper = limb(l, l.load(point), &mut high_carry);
+        limb(l, multiply(l, upper, code.shift), &mut carry);
+    }
+    let pairs = low
+        .chunks_exact(2 * L::WIDTH)
+        .zip(high.chunks_exact(2 * L::WIDTH));
+    for (word, (low, high)) in words.chunks_exact_mut(L::WIDTH).zip(pairs) {
+        let mut limbs = [zero; 2];
+        for i in 0..2 {
+            let upper = limb(l, l.load(&high[i * L::WIDTH..]), &mut high_carry);
+            let upper = limb(l, multiply(l, upper, code.shift), &mut carry);
+            let lower = limb(l, l.load(&low[i * L::WIDTH..]), &mut low_carry);
+            limbs[i] = l.xor(lower, upper);
+        }
+        l.store(word, l.pair(limbs[0], limbs[1]));
     }
 }
 
@@ -288,9 +355,9 @@ mod tests {
             let n = 1usize << log;
             let mut v = vec![Block::ZERO; n];
             Prg::from_seed(Block(4)).fill_blocks(&mut v);
-            let map = QuasiCyclic::new(Block(5), log);
-            let p = n + map.excess as usize;
-            let (low, high) = polynomial(Block(5), log, map.excess);
+            let extra = excess(log).expect("a size with a modulus");
+            let p = n + extra as usize;
+            let (low, high) = polynomial(Block(5), log, extra);
             let a = |i: usize| match i < n {
                 true => low[i / 128].0 >> (i % 128) & 1,
                 false => high.0 >> (i - n) & 1,
@@ -306,6 +373,37 @@ mod tests {
                 let mut out = v.clone();
                 QuasiCyclic::with_backend(Block(5), log, backend).multiply(&mut out);
                 assert!(out == expected, "{backend:?} 2^{log}");
+            }
+        }
+    }
+
+    /// At sizes beyond the definition's reach, among them one with more than a limb above `x^n`.
+    #[test]
+    fn single_entries_give_rotations() {
+        // Portable code would take a minute for the larger.
+        let sizes = match Backend::current() {
+            Backend::Portable => &[18][..],
+            _ => &[18, 22],
+        };
+        for &log in sizes {
+            let (n, extra) = (1usize << log, excess(log).expect("a size with a modulus"));
+            let p = n + extra as usize;
+            let (low, high) = polynomial(Block(5), log, extra);
+            let a = |i: usize| match i < n {
+                true => low[i / 128].0 >> (i % 128) & 1,
+                false => high.0 >> (i - n) & 1,
+            };
+            let ones = [(3, n - 1), (64, n / 2 + 4), (127, 0)];
+            let mut v = vec![Block::ZERO; n];
+            for (column, entry) in ones {
+                v[entry] ^= Block(1 << column);
+            }
+            QuasiCyclic::new(Block(5), log).multiply(&mut v);
+            for (i, &out) in v.iter().enumerate() {
+                let sum = ones.iter().fold(0, |sum, &(column, entry)| {
+                    sum | a((p + coefficient(i) - coefficient(entry)) % p) << column
+                });
+                assert!(out == Block(sum), "2^{log} entry {i}");
             }
         }
     }

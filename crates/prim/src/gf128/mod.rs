@@ -37,18 +37,23 @@ enum Path {
     #[cfg(target_arch = "x86_64")]
     Clmul,
     #[cfg(target_arch = "x86_64")]
+    Double,
+    #[cfg(target_arch = "x86_64")]
     Wide,
 }
 
 impl Path {
     #[cfg(target_arch = "x86_64")]
     fn for_backend(backend: Backend) -> Self {
-        let wide = backend == Backend::Vaes && is_x86_feature_detected!("vpclmulqdq");
+        let vectors = is_x86_feature_detected!("vpclmulqdq");
+        let wide = backend == Backend::Vaes && vectors;
+        let double = backend >= Backend::Vaes256 && vectors;
         let clmul = backend >= Backend::AesNi && is_x86_feature_detected!("pclmulqdq");
-        match (wide, clmul) {
-            (true, _) => Self::Wide,
-            (false, true) => Self::Clmul,
-            (false, false) => Self::Portable,
+        match (wide, double, clmul) {
+            (true, _, _) => Self::Wide,
+            (_, true, _) => Self::Double,
+            (_, _, true) => Self::Clmul,
+            _ => Self::Portable,
         }
     }
 
@@ -67,6 +72,9 @@ impl Path {
             // SAFETY: this path is taken only where PCLMULQDQ was detected.
             #[cfg(target_arch = "x86_64")]
             Self::Clmul => unsafe { x86::dot(a, b) },
+            // SAFETY: this path is taken only where VPCLMULQDQ and AVX2 were detected.
+            #[cfg(target_arch = "x86_64")]
+            Self::Double => unsafe { x86::dot_double(a, b) },
             // SAFETY: this path is taken only where VPCLMULQDQ and AVX-512F were detected.
             #[cfg(target_arch = "x86_64")]
             Self::Wide => unsafe { x86::dot_wide(a, b) },
@@ -79,6 +87,9 @@ impl Path {
             // SAFETY: as in `dot`.
             #[cfg(target_arch = "x86_64")]
             Self::Clmul => unsafe { x86::dot_lanes(weights, lanes) },
+            // SAFETY: as in `dot`.
+            #[cfg(target_arch = "x86_64")]
+            Self::Double => unsafe { x86::dot_lanes_double(weights, lanes) },
             // SAFETY: as in `dot`.
             #[cfg(target_arch = "x86_64")]
             Self::Wide => unsafe { x86::dot_lanes_wide(weights, lanes) },

@@ -1,5 +1,5 @@
-//! PCLMULQDQ, one product at a time, and VPCLMULQDQ, four. Floor: four carry-less multiplications a product,
-//! one vector of them a cycle.
+//! PCLMULQDQ, one product at a time, and VPCLMULQDQ, two or four. Floor: four carry-less multiplications a product,
+//! one vector of them a cycle (two cycles on Zen 3).
 
 use std::arch::x86_64::*;
 
@@ -76,6 +76,84 @@ pub(super) unsafe fn dot_lanes(weights: &[Block], lanes: &[PerTree<Block>]) -> P
         for (out, sum) in out.iter_mut().zip(sums) {
             *out = wide(sum);
         }
+    }
+    out
+}
+
+type DoubleParts = [__m256i; 3];
+
+#[target_feature(enable = "avx2,vpclmulqdq")]
+fn add_two(sum: &mut DoubleParts, a: __m256i, b: __m256i) {
+    let mid = _mm256_xor_si256(
+        _mm256_clmulepi64_epi128(a, b, 0x10),
+        _mm256_clmulepi64_epi128(a, b, 0x01),
+    );
+    sum[0] = _mm256_xor_si256(sum[0], _mm256_clmulepi64_epi128(a, b, 0x00));
+    sum[1] = _mm256_xor_si256(sum[1], mid);
+    sum[2] = _mm256_xor_si256(sum[2], _mm256_clmulepi64_epi128(a, b, 0x11));
+}
+
+#[target_feature(enable = "avx2")]
+fn load_two(from: &[Block; 2]) -> __m256i {
+    // SAFETY: two blocks are 32 readable bytes.
+    unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
+}
+
+/// The two sums in the lanes.
+#[target_feature(enable = "avx2")]
+fn double_lanes(sum: DoubleParts) -> [Wide; 2] {
+    let mut halves = [[_mm_setzero_si128(); 3]; 2];
+    for (i, sum) in sum.into_iter().enumerate() {
+        halves[0][i] = _mm256_castsi256_si128(sum);
+        halves[1][i] = _mm256_extracti128_si256(sum, 1);
+    }
+    [wide(halves[0]), wide(halves[1])]
+}
+
+/// [`super::dot`] before reduction.
+///
+/// # Safety
+/// The machine has VPCLMULQDQ and AVX2.
+#[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq")]
+pub(super) unsafe fn dot_double(a: &[Block], b: &[Block]) -> Wide {
+    let (a_two, a_rest) = a.as_chunks();
+    let (b_two, b_rest) = b.as_chunks();
+    let mut sum = [_mm256_setzero_si256(); 3];
+    for (a, b) in a_two.iter().zip(b_two) {
+        add_two(&mut sum, load_two(a), load_two(b));
+    }
+    // SAFETY: PCLMULQDQ comes with VPCLMULQDQ.
+    let mut out = unsafe { dot(a_rest, b_rest) };
+    for lane in double_lanes(sum) {
+        out.low ^= lane.low;
+        out.mid ^= lane.mid;
+        out.high ^= lane.high;
+    }
+    out
+}
+
+/// [`super::dot_lanes`] before reduction.
+///
+/// # Safety
+/// The machine has VPCLMULQDQ and AVX2.
+#[target_feature(enable = "avx2,vpclmulqdq")]
+pub(super) unsafe fn dot_lanes_double(
+    weights: &[Block],
+    lanes: &[PerTree<Block>],
+) -> PerTree<Wide> {
+    let zero = [_mm256_setzero_si256(); 3];
+    let (mut first, mut second, mut third, mut fourth) = (zero, zero, zero, zero);
+    for (weight, group) in weights.iter().zip(lanes) {
+        let weight = _mm256_broadcastsi128_si256(load(weight));
+        let (pairs, _) = group.as_chunks();
+        add_two(&mut first, weight, load_two(&pairs[0]));
+        add_two(&mut second, weight, load_two(&pairs[1]));
+        add_two(&mut third, weight, load_two(&pairs[2]));
+        add_two(&mut fourth, weight, load_two(&pairs[3]));
+    }
+    let mut out = [Wide::default(); TREES];
+    for (out, sum) in out.chunks_exact_mut(2).zip([first, second, third, fourth]) {
+        out.copy_from_slice(&double_lanes(sum));
     }
     out
 }

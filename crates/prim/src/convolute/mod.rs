@@ -43,6 +43,9 @@ const ALWAYS: usize = STEP * (STEPS + 1);
 /// Rows whose indices are made at once: the index blocks stay in the first-level cache.
 const ROWS: usize = 256;
 
+/// What a bit keeps.
+static MASKS: [Block; 2] = [Block::ZERO, Block(u128::MAX)];
+
 /// How many rows ahead cache lines are asked for. A local tuning knob.
 const AHEAD: usize = 16;
 
@@ -169,7 +172,8 @@ fn add<E: Engine, const N: usize>(e: E, a: &Row<E>, b: &Row<E>) -> Row<E> {
 /// `a`, or zero if `bit` is 0.
 #[inline(always)]
 fn keep_if<E: Engine, const N: usize>(e: E, a: &Row<E>, bit: u32) -> Row<E> {
-    let mask = e.splat(Block(u128::from(bit & 1).wrapping_neg()));
+    // The map is public.
+    let mask = e.splat(MASKS[(bit & 1) as usize]);
     let mut kept = *a;
     for i in 0..registers::<E>(N) {
         kept[i] = e.and(a[i], mask);
@@ -187,6 +191,9 @@ impl<const N: usize> Sums<N> {
 
     #[inline(always)]
     fn fill<E: Engine>(&mut self, e: E, rows: &[Row<E>; STEP]) {
+        if E::WIDTH < 4 {
+            return self.fill_in_turn(e, rows);
+        }
         let mut known = [rows[0]; 1 << STEP];
         for (r, row) in rows.iter().enumerate() {
             known[1 << r] = *row;
@@ -196,6 +203,33 @@ impl<const N: usize> Sums<N> {
         }
         for (sum, known) in self.0[1..].iter_mut().zip(&known[1..]) {
             store_row::<E, N>(e, sum, known);
+        }
+    }
+
+    /// [`Self::fill`] where there are registers for a few rows only: the subsets of the first three rows in Gray's order, each with
+    /// and without the fourth.
+    #[inline(always)]
+    fn fill_in_turn<E: Engine>(&mut self, e: E, rows: &[Row<E>; STEP]) {
+        let sums = &mut self.0;
+        store_row::<E, N>(e, &mut sums[8], &rows[3]);
+        let a = rows[0];
+        let ab = add::<E, N>(e, &a, &rows[1]);
+        let b = rows[1];
+        let bc = add::<E, N>(e, &b, &rows[2]);
+        let abc = add::<E, N>(e, &a, &bc);
+        let ac = add::<E, N>(e, &a, &rows[2]);
+        for (subset, sum) in [
+            (1, a),
+            (3, ab),
+            (2, b),
+            (6, bc),
+            (7, abc),
+            (5, ac),
+            (4, rows[2]),
+        ] {
+            store_row::<E, N>(e, &mut sums[subset], &sum);
+            let with_last = add::<E, N>(e, &sum, &rows[3]);
+            store_row::<E, N>(e, &mut sums[8 | subset], &with_last);
         }
     }
 }
@@ -244,42 +278,82 @@ impl<const N: usize> Kernel for Convolve<'_, N> {
                 store_regs(e, &mut subsets, y);
             }
             let subset = subsets[i % fresh].0;
+            let (at, wrapped) = (g * STEP * N, g >= steps);
+            // The rows a step and ALWAYS before; none before the first.
             let mut x = [zero; STEP];
-            for (r, x) in x.iter_mut().enumerate() {
-                let row = g * STEP + r;
-                let bits = (subset >> (32 * r)) as u32;
-                let mut sum = zero;
-                if g < steps {
-                    sum = load_row::<E, N>(e, &table[row * N..]);
-                }
-                if row >= ALWAYS {
-                    sum = add::<E, N>(e, &sum, &load_row::<E, N>(e, &table[(row - ALWAYS) * N..]));
-                }
-                for (k, sums) in window.iter().enumerate() {
-                    let chosen = (bits >> (STEP * k) & 15) as usize;
-                    sum = add::<E, N>(e, &sum, &load_row::<E, N>(e, &sums.0[chosen]));
-                }
-                *x = sum;
+            if !wrapped {
+                x = load_step::<E, N>(e, &table[at..at + STEP * N]);
             }
-            for r in 1..STEP {
-                let bits = (subset >> (32 * r + STEP * STEPS)) as u32;
-                for s in 0..r {
-                    x[r] = add::<E, N>(e, &x[r], &keep_if::<E, N>(e, &x[s], bits >> s));
+            if g > STEPS {
+                let before = at - ALWAYS * N;
+                let always = load_step::<E, N>(e, &table[before..before + STEP * N]);
+                for r in 0..STEP {
+                    x[r] = add::<E, N>(e, &x[r], &always[r]);
                 }
             }
-            for (r, x) in x.iter().enumerate() {
-                if g < steps {
-                    store_row::<E, N>(e, &mut table[(g * STEP + r) * N..], x);
-                } else {
-                    let start = &mut table[((g - steps) * STEP + r) * N..];
-                    let sum = add::<E, N>(e, x, &load_row::<E, N>(e, start));
-                    store_row::<E, N>(e, start, &sum);
+            // One by one, so that rows stay in registers.
+            x[0] = add_window::<E, N>(e, &x[0], &window, subset as u32);
+            x[1] = add_window::<E, N>(e, &x[1], &window, (subset >> 32) as u32);
+            x[2] = add_window::<E, N>(e, &x[2], &window, (subset >> 64) as u32);
+            x[3] = add_window::<E, N>(e, &x[3], &window, (subset >> 96) as u32);
+            let inner = subset >> (STEP * STEPS);
+            let (second, third) = ((inner >> 32) as u32, (inner >> 64) as u32);
+            let fourth = (inner >> 96) as u32;
+            x[1] = add_if::<E, N>(e, &x[1], &x[0], second);
+            x[2] = add_if::<E, N>(e, &x[2], &x[0], third);
+            x[3] = add_if::<E, N>(e, &x[3], &x[0], fourth);
+            x[2] = add_if::<E, N>(e, &x[2], &x[1], third >> 1);
+            x[3] = add_if::<E, N>(e, &x[3], &x[1], fourth >> 1);
+            x[3] = add_if::<E, N>(e, &x[3], &x[2], fourth >> 2);
+            if wrapped {
+                // Past the end: added to the start.
+                let start = &mut table[at - steps * STEP * N..][..STEP * N];
+                let there = load_step::<E, N>(e, start);
+                for r in 0..STEP {
+                    let sum = add::<E, N>(e, &x[r], &there[r]);
+                    store_row::<E, N>(e, &mut start[r * N..(r + 1) * N], &sum);
+                }
+            } else {
+                let here = &mut table[at..at + STEP * N];
+                for (here, x) in here.chunks_exact_mut(N).zip(&x) {
+                    store_row::<E, N>(e, here, x);
                 }
             }
             window[slot].fill(e, &x);
             slot = if slot + 1 == STEPS { 0 } else { slot + 1 };
         }
     }
+}
+
+#[inline(always)]
+fn load_step<E: Engine, const N: usize>(e: E, from: &[Block]) -> [Row<E>; STEP] {
+    let mut x = [[e.splat(Block::ZERO); 4]; STEP];
+    for (x, from) in x.iter_mut().zip(from.chunks_exact(N)) {
+        *x = load_row::<E, N>(e, from);
+    }
+    x
+}
+
+/// `row` and the rows of the window that `bits` name.
+#[inline(always)]
+fn add_window<E: Engine, const N: usize>(
+    e: E,
+    row: &Row<E>,
+    window: &[Sums<N>; STEPS],
+    bits: u32,
+) -> Row<E> {
+    let mut sum = *row;
+    for (k, sums) in window.iter().enumerate() {
+        let chosen = (bits >> (STEP * k) & 15) as usize;
+        sum = add::<E, N>(e, &sum, &load_row::<E, N>(e, &sums.0[chosen]));
+    }
+    sum
+}
+
+/// `a ⊕ b`, or `a` if the lowest bit of `bits` is 0.
+#[inline(always)]
+fn add_if<E: Engine, const N: usize>(e: E, a: &Row<E>, b: &Row<E>, bits: u32) -> Row<E> {
+    add::<E, N>(e, a, &keep_if::<E, N>(e, b, bits))
 }
 
 struct Expand<'a, const N: usize> {
@@ -359,123 +433,4 @@ fn indices(pair: &[Block; 2], log_rows: u32) -> [usize; WEIGHT] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Backend, Prg};
-
-    /// One pass by the definition; returns the rows past the end.
-    fn pass(aes: &Aes128, p: u128, rows: &mut Vec<Block>, past: usize) -> Vec<Block> {
-        let n = rows.len();
-        rows.resize(n + past, Block::ZERO);
-        for i in 0..n + past {
-            let bits =
-                (aes.encrypt(Block((p + 1) << 64 | (i / 4) as u128)).0 >> (32 * (i % 4))) as u32;
-            let mut sum = rows[i];
-            for (j, row) in rows[..i].iter().enumerate().skip(i.saturating_sub(27)) {
-                let (step, lane) = (j / 4, j % 4);
-                let bit = if step == i / 4 {
-                    bits >> (24 + lane)
-                } else if i / 4 - step <= 6 {
-                    bits >> (4 * (step % 6) + lane)
-                } else {
-                    0
-                };
-                sum ^= row.keep_if(bit as u8 & 1);
-            }
-            if i >= 28 {
-                sum ^= rows[i - 28];
-            }
-            rows[i] = sum;
-        }
-        rows.split_off(n)
-    }
-
-    fn reference(seed: Block, log: u32, first: &[Block], second: &[Block]) -> Vec<Block> {
-        let aes = Aes128::with_backend(seed, Backend::Portable);
-        let mut y = second.to_vec();
-        for (i, v) in pass(&aes, 0, &mut y, 28).into_iter().enumerate() {
-            y[i] ^= v;
-        }
-        pass(&aes, 1, &mut y, 0);
-        let mask = (1u128 << log) - 1;
-        (0..1usize << log)
-            .map(|i| {
-                let words = [
-                    aes.encrypt(Block(2 * i as u128)).0,
-                    aes.encrypt(Block(2 * i as u128 + 1)).0,
-                ];
-                (0..7).fold(first[i], |sum, j| {
-                    let word = words[j / 4] >> (32 * (j % 4)) & 0xffff_ffff;
-                    let quarter = 1usize << (log - 2);
-                    let index = match j {
-                        0..4 => j * quarter + word as usize % quarter,
-                        _ => (word & mask) as usize,
-                    };
-                    sum ^ y[index]
-                })
-            })
-            .collect()
-    }
-
-    #[test]
-    fn it_is_its_definition_on_every_backend() {
-        follows_its_definition::<2>();
-        follows_its_definition::<4>();
-    }
-
-    fn follows_its_definition<const N: usize>() {
-        for log in [6, 9] {
-            let n = 1usize << log;
-            let mut first = vec![Block::ZERO; N * n];
-            let mut second = vec![Block::ZERO; N * n];
-            Prg::from_seed(Block(1)).fill_blocks(&mut first);
-            Prg::from_seed(Block(2)).fill_blocks(&mut second);
-            let seed = Block(55);
-            let instance =
-                |v: &[Block], s: usize| v.chunks(N).map(|row| row[s]).collect::<Vec<_>>();
-            let expected: Vec<Vec<Block>> = (0..N)
-                .map(|s| reference(seed, log, &instance(&first, s), &instance(&second, s)))
-                .collect();
-            for backend in Backend::available() {
-                let code = ExpandConvolute::<N> {
-                    randomness: Aes128::with_backend(seed, backend),
-                    log_rows: log,
-                };
-                let mut table = second.clone();
-                // As the rows arrive: in pieces, one of them a single step.
-                code.absorb(&mut table[..N * 12], 0);
-                code.absorb(&mut table[..N * 16], 12);
-                code.absorb(&mut table[..N * 52], 16);
-                code.absorb(&mut table, 52);
-                code.finish(&mut table);
-                let mut out = first.clone();
-                code.expand(0, &table, &mut out[..N * 20]);
-                code.expand(20, &table, &mut out[N * 20..]);
-                for (s, expected) in expected.iter().enumerate() {
-                    assert!(
-                        instance(&out, s) == *expected,
-                        "{backend:?} 2^{log} instance {s}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn every_entry_reaches_about_half_of_the_convoluted_rows() {
-        // A map that forgot the end or the start of its input would have outputs of few noise positions.
-        let log = 9;
-        let code = ExpandConvolute::<4>::new(Block(3), log);
-        for at in [0, 1, 255, 484, 510, 511] {
-            let mut table = vec![Block::ZERO; 4 << log];
-            table[4 * at] = Block(1);
-            code.absorb(&mut table, 0);
-            code.finish(&mut table);
-            let reached = table.chunks(4).filter(|row| row[0] == Block(1)).count();
-            assert!(
-                (180..332).contains(&reached),
-                "entry {at}: {reached} of 512"
-            );
-        }
-    }
-}
+mod tests;
