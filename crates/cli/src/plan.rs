@@ -3,11 +3,10 @@
 use serde::Serialize;
 use volvelle_lut::plan::{Machine, Plan, Planner, Plans, Predicted, Prediction};
 use volvelle_lut::{Demand, Index, LutError, Protocol};
-use volvelle_ot::Horizon;
 
 use crate::args::IndexKind;
 use crate::args::plan::{OutputKind, PlanArgs, TableSpec};
-use crate::bench::choice::because;
+use crate::bench::choice;
 use crate::error::CliError;
 use crate::report::print;
 
@@ -37,11 +36,7 @@ pub fn run(args: &PlanArgs) -> Result<(), CliError> {
     };
     let stamp = machine.stamp().to_owned();
     let planner = Planner::new(machine, args.link).objective(args.objective);
-    let plans = match args.engine.engine() {
-        Some(engine) => planner.engine(engine).plan_each(&demands),
-        None => planner.plan_all(&demands, Horizon::Session),
-    };
-    let plans = plans.map_err(|e| demands.iter().fold(e, because))?;
+    let plans = choice::plans(planner, args.engine.engine(), &demands)?;
     if args.json {
         return print(&serde_json::to_string(&Report::new(
             args, specs, &plans, &stamp,

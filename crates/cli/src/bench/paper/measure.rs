@@ -1,9 +1,11 @@
 //! Measuring cases, each once however many tables show it.
 //!
-//! The cases of a link are run in turn, short ones again and again. Before each turn the machine is timed anew, by runs that
-//! have nothing to do with the cases; with that the protocols are chosen and every run predicted. Of each case the median
+//! The cases of a link are run in turn, short ones again and again; those that differ in the protocol alone one after the other, and
+//! several times a turn where they are nearly as fast. Before each turn the machine is timed anew, by runs that
+//! are none of the cases'; with that the protocols are chosen and every run predicted. Of each case the median
 //! run counts, against what was predicted for that run: slow spells of the machine, of milliseconds to minutes, then meet some runs
-//! of many cases and not all runs of one, and the planner knows what any user of it knows who has timed the machine lately.
+//! of many cases and not all runs of one, nor one protocol and not its rivals, and the planner knows what any user of it knows who has
+//! timed the machine lately.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -21,6 +23,9 @@ use crate::bench::lut::{Job, Run};
 use crate::error::CliError;
 use crate::progress::Progress;
 use crate::report::PerItem;
+
+/// Protocols predicted within this of the fastest of their kind are run more often, so that it is known which is.
+const NEAR: f64 = 1.3;
 
 /// What is planned: a link's place, a kind, what is minimised, and lookups if they are all.
 type Question = (usize, Kind, Objective, Option<u32>);
@@ -131,7 +136,7 @@ impl Measurements {
         for _ in 0..if again { 1 } else { last } {
             timing.go_on()?;
         }
-        self.machine = timing.machine(last);
+        self.machine = timing.machine(last).with_ties_of(&self.machine);
         Ok(())
     }
 
@@ -194,17 +199,15 @@ impl Measurements {
                 self.add(key, &mut trials)?;
                 chosen.push(key.protocol);
             }
-            progress.set_length(trials.len() as u64);
+            let mut groups = groups(&trials);
+            progress.set_length(groups.len() as u64);
             let mut none_left = true;
             // What ran before a case leaves its mark on the caches, each time something else.
-            let mut shuffled: Vec<&mut Trial> = trials.values_mut().collect();
-            shuffle(&mut shuffled, turn);
-            for (place, trial) in shuffled.into_iter().enumerate() {
-                progress.set(place as u64, &format!("{what}, run {}", turn + 1));
-                if self.effort.goes_on(&trial.key, trial.turns, trial.took) {
-                    self.run(trial)?;
-                    none_left = false;
-                }
+            shuffle(&mut groups, turn);
+            for (place, mut keys) in groups.into_iter().enumerate() {
+                progress.set(place as u64, &format!("{what}, turn {}", turn + 1));
+                shuffle(&mut keys, turn);
+                none_left &= !self.turn(&keys, &mut trials)?;
             }
             if none_left {
                 break;
@@ -224,6 +227,34 @@ impl Measurements {
             self.choices.extend(choice);
         }
         Ok(())
+    }
+
+    /// Runs the protocols of one kind in turn, those that are nearly as fast as the fastest several times, and returns whether any has
+    /// run. One after the other, so that slow spells meet all that are compared.
+    fn turn(&mut self, keys: &[Key], trials: &mut BTreeMap<Key, Trial>) -> Result<bool, CliError> {
+        let predicted = keys.iter().map(|key| match trials.get(key) {
+            Some(trial) => Ok(self.predict(trial)?.total.us),
+            None => Ok(f64::MAX),
+        });
+        let predicted: Vec<f64> = predicted.collect::<Result<_, CliError>>()?;
+        let best = predicted.iter().copied().fold(f64::MAX, f64::min);
+        let mut any = false;
+        for round in 0..self.effort.near {
+            for place in 0..keys.len() {
+                let place = (place + round) % keys.len();
+                let near = predicted[place] <= NEAR * best;
+                let Some(trial) = trials.get_mut(&keys[place]) else {
+                    continue;
+                };
+                let (runs, took) = (trial.runs.len() + trial.sessions.len(), trial.took);
+                if (near || round == 0) && self.effort.goes_on(&trial.key, runs, took, near) {
+                    self.run(trial)?;
+                    trial.turns += usize::from(round == 0);
+                    any = true;
+                }
+            }
+        }
+        Ok(any)
     }
 
     /// Adds a case that is to be run.
@@ -252,10 +283,15 @@ impl Measurements {
     }
 
     /// What the planner would now choose by total time.
-    fn best(&self, link: usize, kind: Kind) -> Result<Protocol, CliError> {
-        let planner = self.planner(link).objective(Objective::Total);
-        let plan = planner.plan(&kind.demand(self.effort.batch)?)?;
-        Ok(plan.chosen().protocol)
+    fn best(&mut self, link: usize, kind: Kind) -> Result<Protocol, CliError> {
+        let mut planner = self.planner(link).objective(Objective::Total);
+        let demand = kind.demand(self.effort.batch)?;
+        if self.effort.timings > 0 {
+            if let Some(machine) = planner.settle(std::slice::from_ref(&demand))? {
+                self.machine = machine.clone();
+            }
+        }
+        Ok(planner.plan(&demand)?.chosen().protocol)
     }
 
     fn predict(&self, trial: &Trial) -> Result<Prediction, CliError> {
@@ -290,7 +326,6 @@ impl Measurements {
             let run = job.measure(lanes, &[trial.demand.batch()])?;
             trial.runs.push((predicted, run));
         }
-        trial.turns += 1;
         trial.took += start.elapsed();
         Ok(())
     }
@@ -404,6 +439,16 @@ impl ChoiceMade {
             us: *us.get(us.len() / 2)?,
         })
     }
+}
+
+/// Cases of the same kind, which differ in the protocol alone.
+fn groups(trials: &BTreeMap<Key, Trial>) -> Vec<Vec<Key>> {
+    let mut groups: BTreeMap<_, Vec<Key>> = BTreeMap::new();
+    for &key in trials.keys() {
+        let group = groups.entry((key.link, key.kind, key.once));
+        group.or_default().push(key);
+    }
+    groups.into_values().collect()
 }
 
 /// Puts them in another order each turn.
