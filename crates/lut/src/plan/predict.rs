@@ -27,8 +27,10 @@ pub struct Predicted {
     pub bits: f64,
     /// Microseconds.
     pub us: f64,
-    /// Rounds, for the whole batch; making OTs may add one or two.
+    /// Rounds, for the whole batch, apart from making OTs.
     pub rounds: u64,
+    /// Rounds that making OTs is taken to add.
+    pub ot_rounds: u64,
 }
 
 impl Predicted {
@@ -37,6 +39,7 @@ impl Predicted {
             bits: self.bits + next.bits,
             us: self.us + next.us,
             rounds: self.rounds + next.rounds,
+            ot_rounds: self.ot_rounds + next.ot_rounds,
         }
     }
 }
@@ -98,6 +101,7 @@ impl Planner {
             bits: (cost.bits() as f64 + ot_bits) / batch,
             us: self.parts(way, cost, computing).ns() / batch / 1e3,
             rounds: cost.rounds,
+            ot_rounds: ot_rounds(way, cost, &ot),
         }
     }
 
@@ -163,19 +167,6 @@ impl Planner {
 
     fn parts(&self, way: Protocol, cost: &Cost, computing: f64) -> Parts {
         let ot = self.engine.figures();
-        let directions = u64::from(cost.cots_client > 0) + u64::from(cost.cots_server > 0);
-        // One party alone makes OTs and goes on: its messages leave together.
-        let extra = if directions == 1 && cost.rounds > 0 {
-            0
-        } else {
-            directions
-        };
-        let turns = if draws_between_messages(way) && ot.receiver_bits > 0.0 {
-            let ots = cost.cots_client.max(cost.cots_server) as f64;
-            2.0 * ((ots / ot.group).ceil() - 1.0).max(0.0)
-        } else {
-            0.0
-        };
         // In memory, threads that wake each other are in a batch's fixed time.
         let latency = if self.link.is_loopback() {
             0.0
@@ -185,7 +176,7 @@ impl Planner {
         Parts {
             computing,
             sending: sending(&self.link, cost, &ot),
-            waiting: ((cost.rounds + extra) as f64 + turns) * latency,
+            waiting: (cost.rounds + ot_rounds(way, cost, &ot)) as f64 * latency,
         }
     }
 
@@ -218,6 +209,25 @@ impl Planner {
             "computing"
         }
     }
+}
+
+/// Rounds that making OTs adds to a phase.
+fn ot_rounds(way: Protocol, cost: &Cost, ot: &Figures) -> u64 {
+    let directions = u64::from(cost.cots_client > 0) + u64::from(cost.cots_server > 0);
+    // One party alone makes OTs and goes on: its messages leave together.
+    let first = if directions == 1 && cost.rounds > 0 {
+        0
+    } else {
+        directions
+    };
+    if !(draws_between_messages(way) && ot.receiver_bits > 0.0) {
+        return first;
+    }
+    let groups = cost
+        .cots_client
+        .max(cost.cots_server)
+        .div_ceil(ot.group as u64);
+    first + 2 * groups.saturating_sub(1)
 }
 
 /// Whether a protocol asks for the OTs of a part of the batch when the part before has been sent and received, rather than for

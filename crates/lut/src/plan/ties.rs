@@ -20,11 +20,11 @@ use crate::{Demand, LutError, Prepared, Protocol, Table};
 pub(super) const MOST: usize = 5;
 /// Turns at least and at most, and how long they may take in all.
 const TURNS: (usize, usize) = (9, 41);
-const TIME: Duration = Duration::from_millis(1200);
+const TIME: Duration = Duration::from_millis(800);
 /// A protocol's turn takes about so long, if the batch is large enough.
-const TURN_NS: f64 = 25e6;
+const TURN_NS: f64 = 12e6;
 /// How sure it is who is first: by so many standard errors, or within such an error of the ratio.
-const SURE: (f64, f64) = (4.0, 0.012);
+const SURE: (f64, f64) = (3.0, 0.02);
 
 /// Nanoseconds a lookup: preprocessing and online, of client and server.
 type Each = [[f64; 2]; 2];

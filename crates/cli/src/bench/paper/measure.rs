@@ -14,11 +14,11 @@ use volvelle_lut::plan::{Machine, Objective, Planner, Prediction, SelfTiming};
 use volvelle_lut::{Demand, LutError, Protocol};
 use volvelle_net::Link;
 use volvelle_ot::{Engine, Horizon, OtConfig, OtDemand, Security};
-use volvelle_prim::{Block, Prg};
 
 use super::case::{Case, Effort, Key, Kind, LINKS};
+use super::runs::{ChoiceMade, Made, groups, median, shuffle};
 use crate::args::{BenchArgs, OtBase, OtEngine, OtSecurity, Transport};
-use crate::bench::lanes::{Lanes, Making};
+use crate::bench::lanes::Lanes;
 use crate::bench::lut::{Job, Run};
 use crate::error::CliError;
 use crate::progress::Progress;
@@ -43,19 +43,8 @@ pub struct Measurements {
     choices: Vec<ChoiceMade>,
 }
 
-/// How the planner's choice by total time went in one case.
-#[derive(Clone, Debug)]
-pub struct ChoiceMade {
-    pub link: usize,
-    pub kind: Kind,
-    /// What it chose before each turn, the same ones once.
-    pub chosen: Vec<Protocol>,
-    /// What was measured for these: the median over the turns.
-    pub us: f64,
-}
-
 /// A case on its way.
-struct Trial {
+pub struct Trial {
     key: Key,
     demand: Demand,
     /// In a session, what its runs have measured, and what was predicted for each.
@@ -188,7 +177,9 @@ impl Measurements {
         }
         let progress = Progress::new(0, false);
         for turn in 0..self.effort.runs {
-            self.time_machine(turn > 0)?;
+            if turn > 0 {
+                self.time_machine(true)?;
+            }
             for (&(link, kind), chosen) in &mut choices {
                 let key = Key {
                     link,
@@ -349,7 +340,7 @@ impl Measurements {
         }
         let (key, batch) = (trial.key, trial.demand.batch());
         let lanes = self.session(key.link)?;
-        let of_all = Made::of(trial.runs.iter().map(|(_, run)| run));
+        let of_all = Made::typical(trial.runs.iter().map(|(_, run)| run));
         let emulated = !LINKS[key.link].1.is_loopback();
         let of_all = match of_all.is_enough() {
             // On a link, waiting for the first of them is most of it, however many are made.
@@ -414,88 +405,6 @@ impl Measurements {
     }
 }
 
-impl ChoiceMade {
-    /// `us`: what was measured in a case.
-    fn of(
-        (link, kind): (usize, Kind),
-        mut chosen: Vec<Protocol>,
-        us: impl Fn(&Key) -> Option<f64>,
-    ) -> Option<Self> {
-        let of_turn = chosen.iter().filter_map(|&protocol| {
-            us(&Key {
-                link,
-                kind,
-                protocol,
-                once: None,
-            })
-        });
-        let mut us: Vec<f64> = of_turn.collect();
-        us.sort_by(f64::total_cmp);
-        chosen.dedup();
-        Some(Self {
-            link,
-            kind,
-            chosen,
-            us: *us.get(us.len() / 2)?,
-        })
-    }
-}
-
-/// Cases of the same kind, which differ in the protocol alone.
-fn groups(trials: &BTreeMap<Key, Trial>) -> Vec<Vec<Key>> {
-    let mut groups: BTreeMap<_, Vec<Key>> = BTreeMap::new();
-    for &key in trials.keys() {
-        let group = groups.entry((key.link, key.kind, key.once));
-        group.or_default().push(key);
-    }
-    groups.into_values().collect()
-}
-
-/// Puts them in another order each turn.
-fn shuffle<T>(items: &mut [T], turn: usize) {
-    let mut prg = Prg::from_seed(Block(turn as u128));
-    for left in (2..=items.len()).rev() {
-        let place = prg.next_block().0 % left as u128;
-        items.swap(left - 1, place as usize);
-    }
-}
-
-/// The median run, with what was checked in all.
-fn median(mut runs: Vec<Case>) -> Case {
-    let (checked, wrong) = runs.iter().fold((0, 0), |(checked, wrong), run| {
-        (checked + run.checked, wrong + run.wrong)
-    });
-    runs.sort_by(|a, b| a.total().us.total_cmp(&b.total().us));
-    let median = runs.swap_remove(runs.len() / 2);
-    Case {
-        checked,
-        wrong,
-        ..median
-    }
-}
-
-/// The making of OTs in some runs, and how many these used.
-struct Made {
-    making: Making,
-    used: f64,
-}
-
-impl Made {
-    fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
-        let (mut making, mut used) = (Making::default(), 0.0);
-        for phase in runs.into_iter().flat_map(|run| [&run.prep, &run.online]) {
-            making.add(phase);
-            used += phase.used();
-        }
-        Self { making, used }
-    }
-
-    /// Whether they have not lived on what was left over. A party makes all that both use.
-    fn is_enough(&self) -> bool {
-        self.making.is_of(self.used / 2.0)
-    }
-}
-
 /// How many lookups of a lane were wrong.
 fn wrong(ends: &[(usize, usize)], batch: usize) -> usize {
     let most = ends.iter().map(|(_, wrong)| *wrong).max();
@@ -538,29 +447,4 @@ fn connect(link: Link, engine: Engine) -> Result<Lanes, CliError> {
         json: false,
     };
     Lanes::new(&bench, None, &Vec::new())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A choice that changed from turn to turn is judged by what it was in each.
-    #[test]
-    fn the_choice_of_each_turn_counts() {
-        let kind = Kind {
-            entries: 4,
-            word: 8,
-            xor: false,
-        };
-        let (doubling, splut) = (Protocol::Doubling, Protocol::SpLut);
-        let us = |key: &Key| match key.protocol {
-            Protocol::Doubling => Some(1.0),
-            Protocol::SpLut => Some(2.0),
-            _ => None,
-        };
-        let chosen = vec![doubling, splut, splut];
-        let choice = ChoiceMade::of((2, kind), chosen, us).unwrap();
-        assert_eq!((choice.us, choice.chosen), (2.0, vec![doubling, splut]));
-        assert!(ChoiceMade::of((2, kind), vec![Protocol::Tree], us).is_none());
-    }
 }
