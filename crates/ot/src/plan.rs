@@ -7,8 +7,9 @@
 //!
 //! The bits and rounds are exact ([`Figures`], held to the meter by tests). The times are those of one machine
 //! (2 cores of an AMD Zen 5, one thread a party) and stand in a fixed proportion only: both parties must come to the same
-//! choice, so it depends on nothing that they have not agreed on, the speed of either machine included: without AVX-512 everything takes
-//! several times as long, in about the same proportion. A caller that has timed its own machine multiplies.
+//! choice, so it depends on nothing that they have not agreed on, the speed of either machine included. Without AVX-512
+//! everything takes two to eight times as long (2 cores of a Zen 3: Ferret k17 25 ns, SoftSpoken k = 2 and 4 15 and 24, k = 8 190), which
+//! changes no choice of a session: there what is sent decides. A caller that has timed its own machine multiplies.
 
 use std::ops::Add;
 

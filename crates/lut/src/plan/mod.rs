@@ -2,7 +2,8 @@
 //!
 //! Bits and rounds come from the protocols' own cost functions and are exact. Times are predicted: computing from a short
 //! self-timing of this machine ([`Machine`]), overlapped with sending in the busier direction, and half a round trip of
-//! waiting for every round ([`Planner::predict`]). `docs/protocols/planner.md` says how good the predictions are.
+//! waiting for every round ([`Planner::predict`]). Where predictions are too near each other to tell which protocol is first, these are
+//! timed side by side ([`Planner::settle`]). `docs/protocols/planner.md` says how good the predictions are.
 //!
 //! Two machines may predict differently, and two parties must use one protocol. So **one party plans**, the client by
 //! convention, and tells the other, which checks that it knows the protocol and that the protocol takes the demand.
@@ -193,9 +194,13 @@ impl Planner {
     pub fn settle(&mut self, demands: &[Demand]) -> Result<Option<&Machine>, LutError> {
         let mut timed = false;
         for demand in demands {
-            let near = self.near(&self.plan(demand)?);
-            if near.len() > 1 {
-                timed |= self.machine.settle(near, demand)?;
+            // What is found out may bring another protocol near.
+            for _ in 0..2 {
+                let near = self.near(&self.plan(demand)?);
+                if near.len() < 2 || !self.machine.settle(near, demand)? {
+                    break;
+                }
+                timed = true;
             }
         }
         Ok(timed.then_some(&self.machine))
