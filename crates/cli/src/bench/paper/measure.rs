@@ -277,10 +277,10 @@ impl Measurements {
     fn best(&mut self, link: usize, kind: Kind) -> Result<Protocol, CliError> {
         let mut planner = self.planner(link).objective(Objective::Total);
         let demand = kind.demand(self.effort.batch)?;
-        if self.effort.timings > 0 {
-            if let Some(machine) = planner.settle(std::slice::from_ref(&demand))? {
-                self.machine = machine.clone();
-            }
+        if self.effort.timings > 0
+            && let Some(machine) = planner.settle(std::slice::from_ref(&demand))?
+        {
+            self.machine = machine.clone();
         }
         Ok(planner.plan(&demand)?.chosen().protocol)
     }
