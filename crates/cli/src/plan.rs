@@ -3,11 +3,10 @@
 use serde::Serialize;
 use volvelle_lut::plan::{Machine, Plan, Planner, Plans, Predicted, Prediction};
 use volvelle_lut::{Demand, Index, LutError, Protocol};
-use volvelle_ot::Horizon;
 
 use crate::args::IndexKind;
 use crate::args::plan::{OutputKind, PlanArgs, TableSpec};
-use crate::bench::choice::because;
+use crate::bench::choice;
 use crate::error::CliError;
 use crate::report::print;
 
@@ -37,11 +36,7 @@ pub fn run(args: &PlanArgs) -> Result<(), CliError> {
     };
     let stamp = machine.stamp().to_owned();
     let planner = Planner::new(machine, args.link).objective(args.objective);
-    let plans = match args.engine.engine() {
-        Some(engine) => planner.engine(engine).plan_each(&demands),
-        None => planner.plan_all(&demands, Horizon::Session),
-    };
-    let plans = plans.map_err(|e| demands.iter().fold(e, because))?;
+    let plans = choice::plans(planner, args.engine.engine(), &demands)?;
     if args.json {
         return print(&serde_json::to_string(&Report::new(
             args, specs, &plans, &stamp,
@@ -151,23 +146,23 @@ fn table(plan: &Plan) -> Vec<String> {
     let mut lines = vec![
         format!("{}:", plan.demand),
         format!(
-            "    {:<11}{:^33}{:^10}{:^33}",
+            "    {:<11}{:^33}{:^14}{:^33}",
             "", "bits a lookup", "rounds", "µs a lookup, predicted"
         ),
         format!(
-            "    {:<11}{:>11}{:>11}{:>11}{:>10}{:>11}{:>11}{:>11}",
-            "protocol", "prep", "online", "total", "", "prep", "online", "total"
+            "    {:<11}{:>11}{:>11}{:>11}{:>14}{:>11}{:>11}{:>11}",
+            "protocol", "prep", "online", "total", "(of OTs)", "prep", "online", "total"
         ),
     ];
     for (place, way) in plan.ways.iter().enumerate() {
         lines.push(format!(
-            "  {} {:<11}{:>11.1}{:>11.1}{:>11.1}{:>10}{:>11.3}{:>11.3}{:>11.3}",
+            "  {} {:<11}{:>11.1}{:>11.1}{:>11.1}{:>14}{:>11.3}{:>11.3}{:>11.3}",
             if place == 0 { '*' } else { ' ' },
             way.protocol.name(),
             way.prep.bits,
             way.online.bits,
             way.total.bits,
-            format!("{} + {}", way.prep.rounds, way.online.rounds),
+            rounds(way),
             way.prep.us,
             way.online.us,
             way.total.us
@@ -175,6 +170,15 @@ fn table(plan: &Plan) -> Vec<String> {
     }
     lines.push(format!("  * {}", plan.reason));
     lines
+}
+
+/// Rounds of both phases, and in parentheses those that making OTs is taken to add.
+fn rounds(way: &Prediction) -> String {
+    let own = format!("{} + {}", way.prep.rounds, way.online.rounds);
+    match way.total.ot_rounds {
+        0 => own,
+        more => format!("{own} (+{more})"),
+    }
 }
 
 /// The line of JSON.
@@ -216,6 +220,8 @@ struct Share {
     bits: f64,
     us: f64,
     rounds: u64,
+    /// Rounds that making OTs is taken to add.
+    ot_rounds: u64,
     batch_bits: u64,
     batch_ots: u64,
 }
@@ -262,6 +268,7 @@ impl Way {
             bits: phase.bits,
             us: phase.us,
             rounds: phase.rounds,
+            ot_rounds: phase.ot_rounds,
             batch_bits: cost.bits(),
             batch_ots: cost.cots(),
         };

@@ -4,7 +4,7 @@
 //! A bench's set-up is measured by itself and its session may go on, so engines are chosen by what an OT costs in the long
 //! run ([`Horizon::Session`]).
 
-use volvelle_lut::plan::{Machine, Objective, Planner};
+use volvelle_lut::plan::{Machine, Objective, Planner, Plans};
 use volvelle_lut::{Demand, Index, LutError, Protocol};
 use volvelle_net::{Channel, Label};
 use volvelle_ot::{Cost, Engine, Horizon, OtConfig, OtDemand};
@@ -82,26 +82,46 @@ pub fn lookup(
     objective: Objective,
     demand: &Demand,
 ) -> Result<Choice, CliError> {
-    let protocol = match asked {
-        ProtocolChoice::Named(protocol) => protocol,
+    let (protocol, engine) = match asked {
+        ProtocolChoice::Named(protocol) => {
+            check(protocol, demand)?;
+            let cost = protocol.cost(demand).ok_or(LutError::NoProtocol)?;
+            (protocol, engine(bench, &cost.total()))
+        }
         // Lookups with a dealer never come here.
         ProtocolChoice::Auto | ProtocolChoice::Grotto => {
-            let mut planner = Planner::new(Machine::this()?, bench.link)
+            let planner = Planner::new(Machine::this()?, bench.link)
                 .objective(objective)
                 .security(bench.security());
-            if let Some(engine) = bench.engine() {
-                planner = planner.engine(engine);
-            }
-            let plan = planner.plan(demand);
-            plan.map_err(|e| because(e, demand))?.chosen().protocol
+            let plans = plans(planner, bench.engine(), std::slice::from_ref(demand))?;
+            (plans.plans[0].chosen().protocol, plans.engine)
         }
     };
-    check(protocol, demand)?;
-    let cost = protocol.cost(demand).ok_or(LutError::NoProtocol)?;
     Ok(Choice {
         protocol: Some(protocol),
-        engine: engine(bench, &cost.total()),
+        engine,
     })
+}
+
+/// Protocols for demands of one session, with OTs of this engine or else of the one that suits them. Near ties are settled by timing
+/// what has not been timed before, and that is kept. What `volvelle plan` shows is what `auto` takes.
+pub fn plans(
+    planner: Planner,
+    engine: Option<Engine>,
+    demands: &[Demand],
+) -> Result<Plans, CliError> {
+    let plans = || -> Result<Plans, LutError> {
+        let engine = match engine {
+            Some(engine) => engine,
+            None => planner.plan_all(demands, Horizon::Session)?.engine,
+        };
+        let mut planner = planner.engine(engine);
+        if let Some(machine) = planner.settle(demands)? {
+            machine.keep();
+        }
+        planner.plan_each(demands)
+    };
+    plans().map_err(|e| demands.iter().fold(e, because).into())
 }
 
 /// Whether a protocol meets a demand.

@@ -21,6 +21,7 @@ use volvelle_prim::pack;
 use super::Parameters;
 use super::choice::Choice;
 use super::halves;
+use super::making::{Making, average};
 use crate::args::{BenchArgs, RemoteArgs};
 use crate::error::CliError;
 use crate::report::{PerItem, Setup, micros};
@@ -74,41 +75,15 @@ pub struct Measured {
     rounds: u64,
 }
 
-/// What making OTs has taken each end: microseconds, and how many came of it that could be used.
-#[derive(Clone, Debug, Default)]
-pub struct Making(Vec<(f64, f64)>);
-
-impl Making {
-    /// Adds what a phase has made.
-    pub fn add(&mut self, phase: &Measured) {
-        self.0.resize(phase.making.0.len(), (0.0, 0.0));
-        for (sum, more) in self.0.iter_mut().zip(&phase.making.0) {
-            *sum = (sum.0 + more.0, sum.1 + more.1);
-        }
-    }
-
-    /// The same time, for OTs used in place of OTs made: what came of it in the long run, waiting for links included.
-    pub fn spread_over(mut self, used: f64) -> Self {
-        self.0.iter_mut().for_each(|(_, made)| *made = used);
-        self
-    }
-
-    /// Nanoseconds an OT, the slower party's.
-    pub fn ns(&self) -> f64 {
-        let ends = self.0.iter().map(|end| average([*end].into_iter()));
-        1e3 * ends.fold(0.0, f64::max)
-    }
-
-    /// Whether so many were made at each end at least.
-    pub fn is_of(&self, ots: f64) -> bool {
-        self.0.iter().all(|(_, made)| *made >= ots)
-    }
-}
-
 impl Measured {
     /// OTs used, both directions, all lanes.
     pub fn used(&self) -> f64 {
         self.used
+    }
+
+    /// What making OTs has taken each end meanwhile.
+    pub fn making(&self) -> &Making {
+        &self.making
     }
 }
 
@@ -403,12 +378,6 @@ impl End {
         }
         Ok(())
     }
-}
-
-/// Σ cost / Σ number; 0 if there is none.
-fn average(items: impl Iterator<Item = (f64, f64)>) -> f64 {
-    let (cost, number) = items.fold((0.0, 0.0), |sum, item| (sum.0 + item.0, sum.1 + item.1));
-    if number > 0.0 { cost / number } else { 0.0 }
 }
 
 /// The counters of an end at some moment.

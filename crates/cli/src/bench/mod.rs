@@ -6,6 +6,7 @@ pub mod dealer;
 mod halves;
 mod lanes;
 pub mod lut;
+mod making;
 mod notes;
 pub mod ot;
 pub mod paper;

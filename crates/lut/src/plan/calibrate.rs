@@ -93,6 +93,7 @@ impl SelfTiming {
             stamp: self.stamp.clone(),
             making: [self.client.making(last), self.server.making(last)],
             samples: trials.map(|(a, b)| sample(a, b, last)).collect(),
+            ties: Vec::new(),
         }
     }
 }
@@ -107,7 +108,7 @@ pub(super) fn machine() -> Result<Machine, LutError> {
 }
 
 /// Runs both parties; one that fails hangs up, which ends the other.
-fn both<A: Send, B: Send>(
+pub(super) fn both<A: Send, B: Send>(
     client: impl FnOnce() -> Result<A, LutError>,
     server: impl FnOnce() -> Result<B, LutError> + Send,
 ) -> Result<(A, B), LutError> {
@@ -398,7 +399,7 @@ impl Party {
 }
 
 /// Wall time in which OTs were made, those of the set-up aside.
-fn making(ch: &Channel) -> Duration {
+pub(super) fn making(ch: &Channel) -> Duration {
     let spans = ch.meter().spans();
     spans
         .filter(|(name, _)| name.ends_with(EXTEND) && !name.starts_with("ot/setup"))
@@ -416,7 +417,7 @@ fn shuffle(order: &mut [usize], seed: u64) {
 }
 
 /// Tables of entries that cost as any others do.
-fn tables(demand: &Demand) -> Result<Vec<Table>, LutError> {
+pub(super) fn tables(demand: &Demand) -> Result<Vec<Table>, LutError> {
     let words = demand.words().iter();
     let entry = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     words
@@ -465,7 +466,7 @@ fn grow(batch: usize, took: Duration, protocol: Protocol) -> usize {
 }
 
 /// The client's decision, at both parties.
-fn step(ch: &mut Channel, ours: usize) -> Result<usize, LutError> {
+pub(super) fn step(ch: &mut Channel, ours: usize) -> Result<usize, LutError> {
     let mut decided = (ours as u64).to_le_bytes();
     match ch.role() {
         Role::Client => ch.send(STEP, &decided)?,
@@ -476,7 +477,7 @@ fn step(ch: &mut Channel, ours: usize) -> Result<usize, LutError> {
 }
 
 /// Waits for the other party, so that both begin together.
-fn meet(ch: &mut Channel) -> Result<(), LutError> {
+pub(super) fn meet(ch: &mut Channel) -> Result<(), LutError> {
     ch.send(DONE, &[])?;
     ch.recv(DONE, &mut [])?;
     Ok(())

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::ties::{self, Tie};
 use super::{cache, calibrate};
 use crate::{Demand, LutError, Protocol};
 
@@ -59,6 +60,9 @@ pub struct Machine {
     /// What making OTs takes the client and the server.
     pub(super) making: [Making; 2],
     pub(super) samples: Vec<Sample>,
+    /// Protocols timed side by side at sizes where they are nearly as fast as each other.
+    #[serde(default)]
+    pub(super) ties: Vec<Tie>,
 }
 
 impl Machine {
@@ -115,6 +119,51 @@ impl Machine {
     /// If a protocol fails.
     pub fn calibrate() -> Result<Self, LutError> {
         calibrate::machine()
+    }
+
+    /// Keeps these timings for [`Self::this`].
+    pub fn keep(&self) {
+        cache::keep(self);
+    }
+
+    /// The same with what has been found out about near ties in `other`, timings of the same machine at another time.
+    #[must_use]
+    pub fn with_ties_of(self, other: &Self) -> Self {
+        Self {
+            ties: other.ties.clone(),
+            ..self
+        }
+    }
+
+    /// The tie that a protocol is in for such a demand.
+    pub(super) fn tie(&self, protocol: Protocol, demand: &Demand) -> Option<&Tie> {
+        let mut ties = self.ties.iter();
+        ties.find(|tie| tie.has(protocol) && tie.is_about(demand))
+    }
+
+    /// Times these protocols side by side, each with the nanoseconds that a lookup is expected to take, if that has not been done;
+    /// those that have been in a tie before with them. Returns whether it has timed.
+    pub(super) fn settle(
+        &mut self,
+        mut ways: Vec<(Protocol, f64)>,
+        demand: &Demand,
+    ) -> Result<bool, LutError> {
+        let known = self.ties.iter().position(|tie| tie.is_about(demand));
+        if let Some(place) = known {
+            if ways.iter().all(|way| self.ties[place].has(way.0)) {
+                return Ok(false);
+            }
+            let before = self.ties.swap_remove(place);
+            let slowest = ways.iter().map(|way| way.1).fold(0.0, f64::max);
+            let before = before.ways.iter().filter_map(ties::Timed::protocol);
+            for protocol in before {
+                if ways.len() < ties::MOST && ways.iter().all(|way| way.0 != protocol) {
+                    ways.push((protocol, slowest));
+                }
+            }
+        }
+        self.ties.push(ties::time(&ways, demand)?);
+        Ok(true)
     }
 
     /// A fixed machine, 2 cores of an AMD Zen 5: predictions that are the same everywhere.
@@ -273,6 +322,7 @@ mod tests {
                 first: 0.0,
             }; 2],
             samples,
+            ties: Vec::new(),
         }
     }
 

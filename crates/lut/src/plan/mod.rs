@@ -2,7 +2,8 @@
 //!
 //! Bits and rounds come from the protocols' own cost functions and are exact. Times are predicted: computing from a short
 //! self-timing of this machine ([`Machine`]), overlapped with sending in the busier direction, and half a round trip of
-//! waiting for every round ([`Planner::predict`]). `docs/protocols/planner.md` says how good the predictions are.
+//! waiting for every round ([`Planner::predict`]). Where predictions are too near each other to tell which protocol is first, these are
+//! timed side by side ([`Planner::settle`]). `docs/protocols/planner.md` says how good the predictions are.
 //!
 //! Two machines may predict differently, and two parties must use one protocol. So **one party plans**, the client by
 //! convention, and tells the other, which checks that it knows the protocol and that the protocol takes the demand.
@@ -11,6 +12,7 @@ mod cache;
 mod calibrate;
 mod machine;
 mod predict;
+mod ties;
 
 use std::fmt;
 use std::str::FromStr;
@@ -43,8 +45,10 @@ pub enum Objective {
 /// How much slower than the fastest [`Objective::Balanced`] allows: by this factor, or this many nanoseconds a lookup. The factor
 /// is such that a batch of 100 000 is looked up with the fewest bits at every size of the ROTL paper, on its links too.
 const AS_FAST: (f64, f64) = (2.0, 250.0);
-/// Times nearer than this to each other are a tie.
-const TIE: f64 = 1.02;
+/// Times within this of the best are as good as it.
+const TIE: f64 = 1.03;
+/// Predictions within this of the best, or within so many nanoseconds a lookup, are too near to tell which is: [`Planner::settle`].
+const NEAR: (f64, f64) = (1.4, 20.0);
 
 impl Objective {
     /// All, the default first.
@@ -66,14 +70,20 @@ impl Objective {
         let fastest = ways.iter().map(|w| w.total.us).fold(f64::MAX, f64::min);
         let (factor, ns) = AS_FAST;
         let limit = (factor * fastest).max(fastest + ns / 1e3);
-        // Steps of a few per cent, so that a tie is one for every pair.
-        let step = |us: f64| (us.max(1e-6).ln() / TIE.ln()).round();
-        let key = |way: &Prediction| match self {
-            Self::Balanced if way.total.us <= limit => [0.0, way.total.bits, way.total.us],
-            Self::Balanced => [1.0, way.total.us, way.total.bits],
-            Self::Total => [step(way.total.us), way.total.bits, way.total.us],
-            Self::Online => [step(way.online.us), step(way.total.us), way.total.bits],
-            Self::Bits => [way.total.bits, way.total.us, 0.0],
+        let soonest = ways.iter().map(|w| w.online.us).fold(f64::MAX, f64::min);
+        let key = |way: &Prediction| {
+            let (total, online) = (way.total, way.online);
+            // What is as good as the best is judged by the rest, so that a tie falls alike each time.
+            let rounds = total.rounds as f64;
+            match self {
+                Self::Balanced if total.us <= limit => [0.0, total.bits, rounds, total.us],
+                Self::Balanced => [1.0, total.us, total.bits, rounds],
+                Self::Total if total.us <= TIE * fastest => [0.0, total.bits, rounds, 0.0],
+                Self::Total => [1.0, total.us, total.bits, rounds],
+                Self::Online if online.us <= TIE * soonest => [0.0, total.us, total.bits, rounds],
+                Self::Online => [1.0, online.us, total.us, total.bits],
+                Self::Bits => [total.bits, rounds, total.us, 0.0],
+            }
         };
         ways.sort_by(|a, b| {
             let (a, b) = (key(a), key(b));
@@ -173,6 +183,47 @@ impl Planner {
     #[must_use]
     pub fn security(self, security: Security) -> Self {
         Self { security, ..self }
+    }
+
+    /// Times protocols side by side at the sizes of these demands, where the objective is time and predictions are too near each
+    /// other to tell which protocol is first; tens of milliseconds to a second each, with both parties in this process. What
+    /// has been found out before is not timed again. Returns the machine's timings, with what has been found out, if anything has.
+    ///
+    /// # Errors
+    /// If a protocol fails, or none takes a demand.
+    pub fn settle(&mut self, demands: &[Demand]) -> Result<Option<&Machine>, LutError> {
+        let mut timed = false;
+        for demand in demands {
+            // What is found out may bring another protocol near.
+            for _ in 0..2 {
+                let near = self.near(&self.plan(demand)?);
+                if near.len() < 2 || !self.machine.settle(near, demand)? {
+                    break;
+                }
+                timed = true;
+            }
+        }
+        Ok(timed.then_some(&self.machine))
+    }
+
+    /// The protocols among which predictions cannot tell the first, and what computing is expected to take each, nanoseconds a lookup.
+    fn near(&self, plan: &Plan) -> Vec<(Protocol, f64)> {
+        let us: fn(&Prediction) -> f64 = match self.objective {
+            Objective::Total => |way| way.total.us,
+            Objective::Online => |way| way.online.us,
+            Objective::Balanced | Objective::Bits => return Vec::new(),
+        };
+        let (ways, demand) = (&plan.ways, &plan.demand);
+        let best = ways.iter().map(us).fold(f64::MAX, f64::min);
+        let limit = (NEAR.0 * best).max(best + NEAR.1 / 1e3);
+        let mut near: Vec<_> = ways.iter().filter(|way| us(way) <= limit).collect();
+        near.sort_by(|a, b| us(a).total_cmp(&us(b)));
+        near.truncate(ties::MOST);
+        let each = near.iter().map(|way| {
+            let [prep, online] = self.computing(way.protocol, &way.cost, demand);
+            (way.protocol, (prep + online) / demand.batch() as f64)
+        });
+        each.collect()
     }
 
     /// Ranks all protocols for a demand.

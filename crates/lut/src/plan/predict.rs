@@ -14,7 +14,7 @@
 //! asks for OTs between its messages, and the engine's OT receiver talks, every group of OTs but the first costs a round trip.
 
 use volvelle_net::Link;
-use volvelle_ot::{Cost, Figures, PhasedCost};
+use volvelle_ot::{Cost, Figures, OtConfig, PhasedCost};
 
 use super::Planner;
 use super::machine::{Both, Making};
@@ -27,8 +27,10 @@ pub struct Predicted {
     pub bits: f64,
     /// Microseconds.
     pub us: f64,
-    /// Rounds, for the whole batch; making OTs may add one or two.
+    /// Rounds, for the whole batch, apart from making OTs.
     pub rounds: u64,
+    /// Rounds that making OTs is taken to add.
+    pub ot_rounds: u64,
 }
 
 impl Predicted {
@@ -37,6 +39,7 @@ impl Predicted {
             bits: self.bits + next.bits,
             us: self.us + next.us,
             rounds: self.rounds + next.rounds,
+            ot_rounds: self.ot_rounds + next.ot_rounds,
         }
     }
 }
@@ -78,7 +81,7 @@ impl Planner {
     #[must_use]
     pub fn predict(&self, protocol: Protocol, demand: &Demand) -> Option<Prediction> {
         let cost = protocol.cost(demand)?;
-        let [prep, online] = self.machine.own(protocol, demand);
+        let [prep, online] = self.computing(protocol, &cost, demand);
         let prep = self.phase(protocol, &cost.prep, prep, demand);
         let online = self.phase(protocol, &cost.online, online, demand);
         Some(Prediction {
@@ -90,18 +93,66 @@ impl Planner {
         })
     }
 
-    fn phase(&self, way: Protocol, cost: &Cost, own: Both, demand: &Demand) -> Predicted {
+    fn phase(&self, way: Protocol, cost: &Cost, computing: f64, demand: &Demand) -> Predicted {
         let ot = self.engine.figures();
         let batch = demand.batch() as f64;
         let ot_bits = (ot.sender_bits + ot.receiver_bits) * cost.cots() as f64;
         Predicted {
             bits: (cost.bits() as f64 + ot_bits) / batch,
-            us: self.parts(way, cost, own, demand).ns() / batch / 1e3,
+            us: self.parts(way, cost, computing).ns() / batch / 1e3,
             rounds: cost.rounds,
+            ot_rounds: ot_rounds(way, cost, &ot),
         }
     }
 
-    fn parts(&self, way: Protocol, cost: &Cost, own: Both, demand: &Demand) -> Parts {
+    /// Nanoseconds of computing in both phases. Protocols that have been timed side by side take what they took then, all of them
+    /// together as long as the timings of other sizes say: those tell how fast the machine is now.
+    pub(super) fn computing(
+        &self,
+        protocol: Protocol,
+        cost: &PhasedCost,
+        demand: &Demand,
+    ) -> [f64; 2] {
+        let Some(tie) = self.machine.tie(protocol, demand) else {
+            return self.computing_by_sizes(protocol, cost, demand);
+        };
+        let ratio = self.engine.figures().ns / OtConfig::default().engine.figures().ns;
+        let batch = demand.batch();
+        let mut level = 0.0;
+        let mut own = [0.0; 2];
+        for timed in &tie.ways {
+            let of = timed.protocol().and_then(|of| Some((of, of.cost(demand)?)));
+            let Some((of, cost)) = of else { continue };
+            let then = timed
+                .computing(&cost, batch, ratio)
+                .map(|ns| ns * batch as f64);
+            let now = self.computing_by_sizes(of, &cost, demand);
+            level += ((now[0] + now[1]) / (then[0] + then[1]).max(1.0))
+                .max(1e-3)
+                .ln();
+            if of == protocol {
+                own = then;
+            }
+        }
+        let level = (level / tie.ways.len() as f64).exp();
+        own.map(|ns| ns * level)
+    }
+
+    /// The same by the timings of sizes around it.
+    fn computing_by_sizes(
+        &self,
+        protocol: Protocol,
+        cost: &PhasedCost,
+        demand: &Demand,
+    ) -> [f64; 2] {
+        let [prep, online] = self.machine.own(protocol, demand);
+        [
+            self.slower_party(&cost.prep, prep, demand),
+            self.slower_party(&cost.online, online, demand),
+        ]
+    }
+
+    fn slower_party(&self, cost: &Cost, own: Both, demand: &Demand) -> f64 {
         let ot = self.engine.figures();
         let making = |m: &Making| {
             let ots = [cost.cots_client, cost.cots_server].map(|ots| ots as f64);
@@ -111,19 +162,11 @@ impl Planner {
         let batch = demand.batch() as f64;
         let parties = own.iter().zip(&self.machine.making);
         let parties = parties.map(|(own, m)| own.fixed + own.each * batch + making(m));
-        let directions = u64::from(cost.cots_client > 0) + u64::from(cost.cots_server > 0);
-        // One party alone makes OTs and goes on: its messages leave together.
-        let extra = if directions == 1 && cost.rounds > 0 {
-            0
-        } else {
-            directions
-        };
-        let turns = if draws_between_messages(way) && ot.receiver_bits > 0.0 {
-            let ots = cost.cots_client.max(cost.cots_server) as f64;
-            2.0 * ((ots / ot.group).ceil() - 1.0).max(0.0)
-        } else {
-            0.0
-        };
+        parties.fold(0.0, f64::max)
+    }
+
+    fn parts(&self, way: Protocol, cost: &Cost, computing: f64) -> Parts {
+        let ot = self.engine.figures();
         // In memory, threads that wake each other are in a batch's fixed time.
         let latency = if self.link.is_loopback() {
             0.0
@@ -131,17 +174,17 @@ impl Planner {
             self.link.rtt().as_nanos() as f64 / 2.0 + WAKING_NS
         };
         Parts {
-            computing: parties.fold(0.0, f64::max),
+            computing,
             sending: sending(&self.link, cost, &ot),
-            waiting: ((cost.rounds + extra) as f64 + turns) * latency,
+            waiting: (cost.rounds + ot_rounds(way, cost, &ot)) as f64 * latency,
         }
     }
 
     /// Where most of a protocol's time goes, in words.
     pub(super) fn bottleneck(&self, way: &Prediction, demand: &Demand) -> &'static str {
-        let [prep, online] = self.machine.own(way.protocol, demand);
+        let [prep, online] = self.computing(way.protocol, &way.cost, demand);
         let parts = [(way.cost.prep, prep), (way.cost.online, online)]
-            .map(|(cost, own)| self.parts(way.protocol, &cost, own, demand));
+            .map(|(cost, computing)| self.parts(way.protocol, &cost, computing));
         let sum = |of: fn(&Parts) -> f64| parts.iter().map(of).sum::<f64>();
         let waiting = sum(|p| p.waiting);
         let computing = sum(|p| {
@@ -166,6 +209,25 @@ impl Planner {
             "computing"
         }
     }
+}
+
+/// Rounds that making OTs adds to a phase.
+fn ot_rounds(way: Protocol, cost: &Cost, ot: &Figures) -> u64 {
+    let directions = u64::from(cost.cots_client > 0) + u64::from(cost.cots_server > 0);
+    // One party alone makes OTs and goes on: its messages leave together.
+    let first = if directions == 1 && cost.rounds > 0 {
+        0
+    } else {
+        directions
+    };
+    if !(draws_between_messages(way) && ot.receiver_bits > 0.0) {
+        return first;
+    }
+    let groups = cost
+        .cots_client
+        .max(cost.cots_server)
+        .div_ceil(ot.group as u64);
+    first + 2 * groups.saturating_sub(1)
 }
 
 /// Whether a protocol asks for the OTs of a part of the batch when the part before has been sent and received, rather than for

@@ -221,6 +221,24 @@ fn auto_sends_least_at_every_size_of_the_papers_table_5() {
     }
 }
 
+/// Protocols that are predicted to be about as fast are timed side by side, and the choice then stays.
+#[test]
+fn near_ties_are_settled_where_time_is_asked_for() {
+    let demands = [Demand::xor(2, Index::Boolean, &[8], 300).unwrap()];
+    let mut planner = Planner::new(Machine::reference(), Link::LOOPBACK);
+    assert_eq!(planner.settle(&demands).unwrap(), None);
+    let mut planner = planner.objective(Objective::Total);
+    let machine = planner.settle(&demands).unwrap().unwrap().clone();
+    let chosen = planner.plan(&demands[0]).unwrap().chosen().protocol;
+    let text = serde_json::to_string(&machine).unwrap();
+    let kept = serde_json::from_str::<Machine>(&text).unwrap();
+    assert!(kept == machine, "timings are kept as they are");
+    // Timings of another moment with what was found out then.
+    let later = Machine::reference().with_ties_of(&kept);
+    let planner = Planner::new(later, Link::LOOPBACK).objective(Objective::Total);
+    assert_eq!(planner.plan(&demands[0]).unwrap().chosen().protocol, chosen);
+}
+
 /// The self-timing runs every protocol; what it says is finite and covers all of them.
 #[test]
 fn a_machine_can_be_calibrated() {

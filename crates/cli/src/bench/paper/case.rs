@@ -21,6 +21,8 @@ pub struct Effort {
     /// Runs of a case, of which the median counts: the most of them, and for how many seconds.
     pub runs: usize,
     pub running: f64,
+    /// How many times as many where protocols are nearly as fast as each other.
+    pub near: usize,
     /// The same for sessions of a single case.
     pub sessions: usize,
     /// Of how many timings of the machine the medians count, the last made before each turn; 0: it is not timed anew.
@@ -40,6 +42,7 @@ impl Effort {
         seconds: 20.0,
         runs: 9,
         running: 0.5,
+        near: 2,
         sessions: 1,
         timings: 3,
         every: 1,
@@ -50,8 +53,9 @@ impl Effort {
     pub const QUICK: Self = Self {
         batch: 20_000,
         seconds: 0.35,
-        runs: 9,
-        running: 0.25,
+        runs: 6,
+        running: 0.2,
+        near: 4,
         sessions: 1,
         timings: 3,
         every: 3,
@@ -64,6 +68,7 @@ impl Effort {
         seconds: 0.02,
         runs: 1,
         running: 0.0,
+        near: 1,
         sessions: 1,
         timings: 0,
         every: 3,
@@ -81,18 +86,18 @@ impl Effort {
     }
 
     /// Whether a case is run once more after so many runs in so long.
-    pub fn goes_on(&self, key: &Key, runs: usize, took: Duration) -> bool {
+    pub fn goes_on(&self, key: &Key, runs: usize, took: Duration, near: bool) -> bool {
         if key.once.is_some() {
             return runs < self.sessions;
         }
-        self.is_worth_it(runs, took)
+        self.is_worth_it(runs, took, if near { self.near } else { 1 })
     }
 
-    /// Whether a case of a session is run once more after so many runs in so long.
-    fn is_worth_it(&self, runs: usize, took: Duration) -> bool {
+    /// Whether a case of a session is run once more after so many runs in so long, `times` as often as others.
+    fn is_worth_it(&self, runs: usize, took: Duration, times: usize) -> bool {
         let (took, few) = (took.as_secs_f64(), self.runs.min(3));
         runs == 0
-            || runs < self.runs && took < self.running
+            || runs < self.runs * times && took < self.running * times as f64
             // Long cases, mostly waiting, three times unless they are very long.
             || runs < few && took < self.running * runs as f64
     }
@@ -225,14 +230,21 @@ mod tests {
     #[test]
     fn short_cases_are_run_often_and_long_ones_once() {
         let ms = Duration::from_millis;
-        let runs = |each: Duration| {
+        let runs = |each: Duration, times: usize| {
             let mut runs = 0;
-            while Effort::QUICK.is_worth_it(runs, each * runs as u32) {
+            while Effort::QUICK.is_worth_it(runs, each * runs as u32, times) {
                 runs += 1;
             }
             runs
         };
-        assert_eq!([5, 30, 240, 260].map(|each| runs(ms(each))), [9, 9, 3, 1]);
-        assert!(!Effort::SMOKE.is_worth_it(1, Duration::ZERO));
+        assert_eq!(
+            [5, 60, 190, 210].map(|each| runs(ms(each), 1)),
+            [6, 4, 3, 1]
+        );
+        assert_eq!(
+            [5, 60, 210, 900].map(|each| runs(ms(each), 4)),
+            [24, 14, 4, 1]
+        );
+        assert!(!Effort::SMOKE.is_worth_it(1, Duration::ZERO, 1));
     }
 }

@@ -66,6 +66,7 @@ pub fn measure(done: &mut Measurements) -> Result<(), CliError> {
         }
         done.measure(keys, LINKS[link].0)?;
     }
+    done.time_machine(true)?;
     let keys = table_10_keys(done)?;
     done.measure(keys, "Table 10")
 }

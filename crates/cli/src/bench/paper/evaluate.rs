@@ -2,7 +2,8 @@
 
 use super::Section;
 use super::case::{Case, Key, LINKS};
-use super::measure::{ChoiceMade, Measurements};
+use super::measure::Measurements;
+use super::runs::ChoiceMade;
 
 /// A prediction this near is a good one.
 const NEAR: f64 = 1.5;

@@ -1,9 +1,11 @@
 //! Measuring cases, each once however many tables show it.
 //!
-//! The cases of a link are run in turn, short ones again and again. Before each turn the machine is timed anew, by runs that
-//! have nothing to do with the cases; with that the protocols are chosen and every run predicted. Of each case the median
+//! The cases of a link are run in turn, short ones again and again; those that differ in the protocol alone one after the other, and
+//! several times a turn where they are nearly as fast. Before each turn the machine is timed anew, by runs that
+//! are none of the cases'; with that the protocols are chosen and every run predicted. Of each case the median
 //! run counts, against what was predicted for that run: slow spells of the machine, of milliseconds to minutes, then meet some runs
-//! of many cases and not all runs of one, and the planner knows what any user of it knows who has timed the machine lately.
+//! of many cases and not all runs of one, nor one protocol and not its rivals, and the planner knows what any user of it knows who has
+//! timed the machine lately.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -12,15 +14,18 @@ use volvelle_lut::plan::{Machine, Objective, Planner, Prediction, SelfTiming};
 use volvelle_lut::{Demand, LutError, Protocol};
 use volvelle_net::Link;
 use volvelle_ot::{Engine, Horizon, OtConfig, OtDemand, Security};
-use volvelle_prim::{Block, Prg};
 
 use super::case::{Case, Effort, Key, Kind, LINKS};
+use super::runs::{ChoiceMade, Made, groups, median, shuffle};
 use crate::args::{BenchArgs, OtBase, OtEngine, OtSecurity, Transport};
-use crate::bench::lanes::{Lanes, Making};
+use crate::bench::lanes::Lanes;
 use crate::bench::lut::{Job, Run};
 use crate::error::CliError;
 use crate::progress::Progress;
 use crate::report::PerItem;
+
+/// Protocols predicted within this of the fastest of their kind are run more often, so that it is known which is.
+const NEAR: f64 = 1.3;
 
 /// What is planned: a link's place, a kind, what is minimised, and lookups if they are all.
 type Question = (usize, Kind, Objective, Option<u32>);
@@ -38,19 +43,8 @@ pub struct Measurements {
     choices: Vec<ChoiceMade>,
 }
 
-/// How the planner's choice by total time went in one case.
-#[derive(Clone, Debug)]
-pub struct ChoiceMade {
-    pub link: usize,
-    pub kind: Kind,
-    /// What it chose before each turn, the same ones once.
-    pub chosen: Vec<Protocol>,
-    /// What was measured for these: the median over the turns.
-    pub us: f64,
-}
-
 /// A case on its way.
-struct Trial {
+pub struct Trial {
     key: Key,
     demand: Demand,
     /// In a session, what its runs have measured, and what was predicted for each.
@@ -131,7 +125,7 @@ impl Measurements {
         for _ in 0..if again { 1 } else { last } {
             timing.go_on()?;
         }
-        self.machine = timing.machine(last);
+        self.machine = timing.machine(last).with_ties_of(&self.machine);
         Ok(())
     }
 
@@ -183,7 +177,9 @@ impl Measurements {
         }
         let progress = Progress::new(0, false);
         for turn in 0..self.effort.runs {
-            self.time_machine(turn > 0)?;
+            if turn > 0 {
+                self.time_machine(true)?;
+            }
             for (&(link, kind), chosen) in &mut choices {
                 let key = Key {
                     link,
@@ -194,17 +190,15 @@ impl Measurements {
                 self.add(key, &mut trials)?;
                 chosen.push(key.protocol);
             }
-            progress.set_length(trials.len() as u64);
+            let mut groups = groups(&trials);
+            progress.set_length(groups.len() as u64);
             let mut none_left = true;
             // What ran before a case leaves its mark on the caches, each time something else.
-            let mut shuffled: Vec<&mut Trial> = trials.values_mut().collect();
-            shuffle(&mut shuffled, turn);
-            for (place, trial) in shuffled.into_iter().enumerate() {
-                progress.set(place as u64, &format!("{what}, run {}", turn + 1));
-                if self.effort.goes_on(&trial.key, trial.turns, trial.took) {
-                    self.run(trial)?;
-                    none_left = false;
-                }
+            shuffle(&mut groups, turn);
+            for (place, mut keys) in groups.into_iter().enumerate() {
+                progress.set(place as u64, &format!("{what}, turn {}", turn + 1));
+                shuffle(&mut keys, turn);
+                none_left &= !self.turn(&keys, &mut trials)?;
             }
             if none_left {
                 break;
@@ -224,6 +218,34 @@ impl Measurements {
             self.choices.extend(choice);
         }
         Ok(())
+    }
+
+    /// Runs the protocols of one kind in turn, those that are nearly as fast as the fastest several times, and returns whether any has
+    /// run. One after the other, so that slow spells meet all that are compared.
+    fn turn(&mut self, keys: &[Key], trials: &mut BTreeMap<Key, Trial>) -> Result<bool, CliError> {
+        let predicted = keys.iter().map(|key| match trials.get(key) {
+            Some(trial) => Ok(self.predict(trial)?.total.us),
+            None => Ok(f64::MAX),
+        });
+        let predicted: Vec<f64> = predicted.collect::<Result<_, CliError>>()?;
+        let best = predicted.iter().copied().fold(f64::MAX, f64::min);
+        let mut any = false;
+        for round in 0..self.effort.near {
+            for place in 0..keys.len() {
+                let place = (place + round) % keys.len();
+                let near = predicted[place] <= NEAR * best;
+                let Some(trial) = trials.get_mut(&keys[place]) else {
+                    continue;
+                };
+                let (runs, took) = (trial.runs.len() + trial.sessions.len(), trial.took);
+                if (near || round == 0) && self.effort.goes_on(&trial.key, runs, took, near) {
+                    self.run(trial)?;
+                    trial.turns += usize::from(round == 0);
+                    any = true;
+                }
+            }
+        }
+        Ok(any)
     }
 
     /// Adds a case that is to be run.
@@ -252,10 +274,15 @@ impl Measurements {
     }
 
     /// What the planner would now choose by total time.
-    fn best(&self, link: usize, kind: Kind) -> Result<Protocol, CliError> {
-        let planner = self.planner(link).objective(Objective::Total);
-        let plan = planner.plan(&kind.demand(self.effort.batch)?)?;
-        Ok(plan.chosen().protocol)
+    fn best(&mut self, link: usize, kind: Kind) -> Result<Protocol, CliError> {
+        let mut planner = self.planner(link).objective(Objective::Total);
+        let demand = kind.demand(self.effort.batch)?;
+        if self.effort.timings > 0
+            && let Some(machine) = planner.settle(std::slice::from_ref(&demand))?
+        {
+            self.machine = machine.clone();
+        }
+        Ok(planner.plan(&demand)?.chosen().protocol)
     }
 
     fn predict(&self, trial: &Trial) -> Result<Prediction, CliError> {
@@ -290,7 +317,6 @@ impl Measurements {
             let run = job.measure(lanes, &[trial.demand.batch()])?;
             trial.runs.push((predicted, run));
         }
-        trial.turns += 1;
         trial.took += start.elapsed();
         Ok(())
     }
@@ -314,7 +340,7 @@ impl Measurements {
         }
         let (key, batch) = (trial.key, trial.demand.batch());
         let lanes = self.session(key.link)?;
-        let of_all = Made::of(trial.runs.iter().map(|(_, run)| run));
+        let of_all = Made::typical(trial.runs.iter().map(|(_, run)| run));
         let emulated = !LINKS[key.link].1.is_loopback();
         let of_all = match of_all.is_enough() {
             // On a link, waiting for the first of them is most of it, however many are made.
@@ -379,78 +405,6 @@ impl Measurements {
     }
 }
 
-impl ChoiceMade {
-    /// `us`: what was measured in a case.
-    fn of(
-        (link, kind): (usize, Kind),
-        mut chosen: Vec<Protocol>,
-        us: impl Fn(&Key) -> Option<f64>,
-    ) -> Option<Self> {
-        let of_turn = chosen.iter().filter_map(|&protocol| {
-            us(&Key {
-                link,
-                kind,
-                protocol,
-                once: None,
-            })
-        });
-        let mut us: Vec<f64> = of_turn.collect();
-        us.sort_by(f64::total_cmp);
-        chosen.dedup();
-        Some(Self {
-            link,
-            kind,
-            chosen,
-            us: *us.get(us.len() / 2)?,
-        })
-    }
-}
-
-/// Puts them in another order each turn.
-fn shuffle<T>(items: &mut [T], turn: usize) {
-    let mut prg = Prg::from_seed(Block(turn as u128));
-    for left in (2..=items.len()).rev() {
-        let place = prg.next_block().0 % left as u128;
-        items.swap(left - 1, place as usize);
-    }
-}
-
-/// The median run, with what was checked in all.
-fn median(mut runs: Vec<Case>) -> Case {
-    let (checked, wrong) = runs.iter().fold((0, 0), |(checked, wrong), run| {
-        (checked + run.checked, wrong + run.wrong)
-    });
-    runs.sort_by(|a, b| a.total().us.total_cmp(&b.total().us));
-    let median = runs.swap_remove(runs.len() / 2);
-    Case {
-        checked,
-        wrong,
-        ..median
-    }
-}
-
-/// The making of OTs in some runs, and how many these used.
-struct Made {
-    making: Making,
-    used: f64,
-}
-
-impl Made {
-    fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
-        let (mut making, mut used) = (Making::default(), 0.0);
-        for phase in runs.into_iter().flat_map(|run| [&run.prep, &run.online]) {
-            making.add(phase);
-            used += phase.used();
-        }
-        Self { making, used }
-    }
-
-    /// Whether they have not lived on what was left over. A party makes all that both use.
-    fn is_enough(&self) -> bool {
-        self.making.is_of(self.used / 2.0)
-    }
-}
-
 /// How many lookups of a lane were wrong.
 fn wrong(ends: &[(usize, usize)], batch: usize) -> usize {
     let most = ends.iter().map(|(_, wrong)| *wrong).max();
@@ -493,29 +447,4 @@ fn connect(link: Link, engine: Engine) -> Result<Lanes, CliError> {
         json: false,
     };
     Lanes::new(&bench, None, &Vec::new())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A choice that changed from turn to turn is judged by what it was in each.
-    #[test]
-    fn the_choice_of_each_turn_counts() {
-        let kind = Kind {
-            entries: 4,
-            word: 8,
-            xor: false,
-        };
-        let (doubling, splut) = (Protocol::Doubling, Protocol::SpLut);
-        let us = |key: &Key| match key.protocol {
-            Protocol::Doubling => Some(1.0),
-            Protocol::SpLut => Some(2.0),
-            _ => None,
-        };
-        let chosen = vec![doubling, splut, splut];
-        let choice = ChoiceMade::of((2, kind), chosen, us).unwrap();
-        assert_eq!((choice.us, choice.chosen), (2.0, vec![doubling, splut]));
-        assert!(ChoiceMade::of((2, kind), vec![Protocol::Tree], us).is_none());
-    }
 }

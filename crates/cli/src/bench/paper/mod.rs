@@ -9,6 +9,7 @@ mod evaluate;
 mod html;
 mod measure;
 mod published;
+mod runs;
 mod tables;
 
 use std::path::Path;
