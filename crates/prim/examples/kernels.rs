@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run --release -p volvelle-prim --example kernels
 //! ```
-//! `VOLVELLE_SIMD=portable|aesni` shows what the narrower paths cost.
+//! `VOLVELLE_SIMD=portable|aesni|avx2|vaes256` shows what the narrower paths cost.
 
 use std::hint::black_box;
 use std::time::Instant;

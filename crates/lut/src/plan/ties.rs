@@ -20,9 +20,9 @@ use crate::{Demand, LutError, Prepared, Protocol, Table};
 pub(super) const MOST: usize = 5;
 /// Turns at least and at most, and how long they may take in all.
 const TURNS: (usize, usize) = (15, 61);
-const TIME: Duration = Duration::from_millis(1200);
+const TIME: Duration = Duration::from_millis(500);
 /// A protocol's turn takes about so long, if the batch is large enough.
-const TURN_NS: f64 = 12e6;
+const TURN_NS: f64 = 5e6;
 /// How sure it is who is first: by so many standard errors, or within such an error of the ratio.
 const SURE: (f64, f64) = (4.0, 0.015);
 

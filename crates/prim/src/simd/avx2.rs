@@ -176,25 +176,43 @@ unsafe fn encrypt_halves<const N: usize>(
     keys: &[__m256i; 11],
     mut x: [__m256i; N],
 ) -> [__m256i; N] {
+    const { assert!(N.is_multiple_of(4)) };
+    let mut at = 0;
+    while at < N {
+        let four = [x[at], x[at + 1], x[at + 2], x[at + 3]];
+        // SAFETY: the caller's promise.
+        let four = unsafe { encrypt_four(keys, four) };
+        (x[at], x[at + 1]) = (four[0], four[1]);
+        (x[at + 2], x[at + 3]) = (four[2], four[3]);
+        at += 4;
+    }
+    x
+}
+
+/// # Safety
+/// As [`encrypt_halves`].
+#[inline(always)]
+unsafe fn encrypt_four(keys: &[__m256i; 11], mut x: [__m256i; 4]) -> [__m256i; 4] {
     // SAFETY: the caller's promise.
     unsafe {
-        for x in x.chunks_mut(4) {
-            let mut halves = [[_mm_setzero_si128(); 2]; 4];
-            for (halves, &mut x) in halves.iter_mut().zip(&mut *x) {
-                let x = _mm256_xor_si256(x, keys[0]);
-                *halves = [_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x)];
+        let mut low = [_mm_setzero_si128(); 4];
+        let mut high = low;
+        for i in 0..4 {
+            let x = _mm256_xor_si256(x[i], keys[0]);
+            (low[i], high[i]) = (_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+        }
+        for key in &keys[1..10] {
+            let key = _mm256_castsi256_si128(*key);
+            for i in 0..4 {
+                low[i] = _mm_aesenc_si128(low[i], key);
+                high[i] = _mm_aesenc_si128(high[i], key);
             }
-            for key in &keys[1..10] {
-                let key = _mm256_castsi256_si128(*key);
-                for half in halves.as_flattened_mut() {
-                    *half = _mm_aesenc_si128(*half, key);
-                }
-            }
-            let key = _mm256_castsi256_si128(keys[10]);
-            for (x, [low, high]) in x.iter_mut().zip(halves) {
-                let low = _mm_aesenclast_si128(low, key);
-                *x = _mm256_set_m128i(_mm_aesenclast_si128(high, key), low);
-            }
+        }
+        let key = _mm256_castsi256_si128(keys[10]);
+        for i in 0..4 {
+            low[i] = _mm_aesenclast_si128(low[i], key);
+            high[i] = _mm_aesenclast_si128(high[i], key);
+            x[i] = _mm256_set_m128i(high[i], low[i]);
         }
     }
     x

@@ -21,7 +21,7 @@ pub struct Effort {
     /// Runs of a case, of which the median counts: the most of them, and for how many seconds.
     pub runs: usize,
     pub running: f64,
-    /// How many times as many where protocols are nearly as fast as each other.
+    /// How many times as many where protocols are nearly as fast as each other, if they are short: for twice as long at most.
     pub near: usize,
     /// The same for sessions of a single case.
     pub sessions: usize,
@@ -52,8 +52,8 @@ impl Effort {
     /// Under two minutes.
     pub const QUICK: Self = Self {
         batch: 20_000,
-        seconds: 0.35,
-        runs: 6,
+        seconds: 0.3,
+        runs: 5,
         running: 0.2,
         near: 4,
         sessions: 1,
@@ -97,7 +97,7 @@ impl Effort {
     fn is_worth_it(&self, runs: usize, took: Duration, times: usize) -> bool {
         let (took, few) = (took.as_secs_f64(), self.runs.min(3));
         runs == 0
-            || runs < self.runs * times && took < self.running * times as f64
+            || runs < self.runs * times && took < self.running * times.min(2) as f64
             // Long cases, mostly waiting, three times unless they are very long.
             || runs < few && took < self.running * runs as f64
     }
@@ -239,11 +239,11 @@ mod tests {
         };
         assert_eq!(
             [5, 60, 190, 210].map(|each| runs(ms(each), 1)),
-            [6, 4, 3, 1]
+            [5, 4, 3, 1]
         );
         assert_eq!(
             [5, 60, 210, 900].map(|each| runs(ms(each), 4)),
-            [24, 14, 4, 1]
+            [20, 7, 2, 1]
         );
         assert!(!Effort::SMOKE.is_worth_it(1, Duration::ZERO, 1));
     }
