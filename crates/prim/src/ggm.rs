@@ -150,7 +150,6 @@ fn rebuild(
 
 /// What turns leaves into correlated OTs: the receiver's corrections at the punctured points and their siblings, and choices in
 /// bit 0, which is cleared in every leaf and, at the receiver, set at the punctured points.
-#[derive(ZeroizeOnDrop)]
 pub struct Finish {
     fixes: Option<Fixes>,
 }
@@ -235,7 +234,7 @@ fn check(depth: u32, nodes: usize, inner_levels: usize) {
 }
 
 /// Corrections XORed into nodes as they are read: at most two nodes a tree.
-#[derive(Zeroize)]
+#[derive(Zeroize, ZeroizeOnDrop)]
 struct Fixes {
     at_point: PerTree<u64>,
     point: PerTree<Block>,

@@ -137,8 +137,9 @@ impl Machine {
 
     /// The tie that a protocol is in for such a demand.
     pub(super) fn tie(&self, protocol: Protocol, demand: &Demand) -> Option<&Tie> {
+        let about = ties::about(demand);
         let mut ties = self.ties.iter();
-        ties.find(|tie| tie.has(protocol) && tie.is_about(demand))
+        ties.find(|tie| tie.is_about(&about) && tie.has(protocol))
     }
 
     /// Times these protocols side by side, each with the nanoseconds that a lookup is expected to take, if that has not been done;
@@ -148,12 +149,13 @@ impl Machine {
         mut ways: Vec<(Protocol, f64)>,
         demand: &Demand,
     ) -> Result<bool, LutError> {
-        let known = self.ties.iter().position(|tie| tie.is_about(demand));
+        let about = ties::about(demand);
+        let known = self.ties.iter().position(|tie| tie.is_about(&about));
         if let Some(place) = known {
             if ways.iter().all(|way| self.ties[place].has(way.0)) {
                 return Ok(false);
             }
-            let before = self.ties.swap_remove(place);
+            let before = self.ties.remove(place);
             let slowest = ways.iter().map(|way| way.1).fold(0.0, f64::max);
             let before = before.ways.iter().filter_map(ties::Timed::protocol);
             for protocol in before {
@@ -163,6 +165,8 @@ impl Machine {
             }
         }
         self.ties.push(ties::time(&ways, demand)?);
+        let old = self.ties.len().saturating_sub(ties::KEPT);
+        self.ties.drain(..old);
         Ok(true)
     }
 

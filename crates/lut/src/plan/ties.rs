@@ -16,6 +16,8 @@ use volvelle_ot::{Ot, OtConfig, PhasedCost};
 use super::calibrate::{both, making, meet, step, tables};
 use crate::{Demand, LutError, Prepared, Protocol, Table};
 
+/// Ties that are kept, the latest.
+pub(super) const KEPT: usize = 256;
 /// Most protocols timed side by side, the fastest.
 pub(super) const MOST: usize = 5;
 /// Turns at least and at most, and how long they may take in all.
@@ -63,8 +65,8 @@ impl Timed {
 }
 
 impl Tie {
-    pub(super) fn is_about(&self, demand: &Demand) -> bool {
-        self.about == about(demand)
+    pub(super) fn is_about(&self, about: &str) -> bool {
+        self.about == about
     }
 
     pub(super) fn has(&self, protocol: Protocol) -> bool {
@@ -73,7 +75,7 @@ impl Tie {
 }
 
 /// What a tie holds for: batches within a factor of √2 are as one.
-fn about(demand: &Demand) -> String {
+pub(super) fn about(demand: &Demand) -> String {
     let batch = 2.0 * (demand.batch() as f64).log2();
     let shape = demand.shape();
     format!(
@@ -400,8 +402,8 @@ mod tests {
             about: about(&one),
             ways: Vec::new(),
         };
-        assert!(tie.is_about(&of(8, 19_957)));
-        assert!(!tie.is_about(&of(8, 100_000)) && !tie.is_about(&of(1, 20_000)));
+        assert!(tie.is_about(&about(&of(8, 19_957))));
+        assert!(!tie.is_about(&about(&of(8, 100_000))) && !tie.is_about(&about(&of(1, 20_000))));
     }
 
     #[test]
@@ -409,7 +411,7 @@ mod tests {
         let demand = Demand::xor(2, Index::Boolean, &[8], 500).unwrap();
         let ways = [Protocol::Doubling, Protocol::FlutePlus, Protocol::Flute];
         let tie = time(&ways.map(|way| (way, 400.0)), &demand).unwrap();
-        assert!(tie.is_about(&demand) && ways.iter().all(|&way| tie.has(way)));
+        assert!(tie.is_about(&about(&demand)) && ways.iter().all(|&way| tie.has(way)));
         for way in &tie.ways {
             let cost = way.protocol().unwrap().cost(&demand).unwrap();
             let phases = way.computing(&cost, 500, 1.0);

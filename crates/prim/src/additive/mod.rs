@@ -137,15 +137,15 @@ impl Transform {
                     let block = &mut rest[..L::WIDTH << log];
                     let number = c >> (log - inner);
                     match two {
-                        true => evaluate_two(l, block, layer, number, &self.factors),
-                        false => evaluate(l, block, layer, number, &self.factors),
+                        true => two_layers::<L, false>(l, block, layer, number, &self.factors),
+                        false => one_layer::<L, false>(l, block, layer, number, &self.factors),
                     }
                 }
             }
             while layer > 0 {
                 layer -= 2;
                 let block = &mut rest[..L::WIDTH << inner];
-                evaluate_two(l, block, layer, c << (inner - layer - 2), &self.factors);
+                two_layers::<L, false>(l, block, layer, c << (inner - layer - 2), &self.factors);
             }
         }
     }
@@ -165,7 +165,7 @@ impl Transform {
             let mut layer = 0;
             while layer < inner {
                 let block = &mut done[end - (L::WIDTH << inner)..];
-                interpolate_two(l, block, layer, c << (inner - layer - 2), &self.factors);
+                two_layers::<L, true>(l, block, layer, c << (inner - layer - 2), &self.factors);
                 layer += 2;
             }
             // Blocks that end here, the smallest first.
@@ -176,8 +176,8 @@ impl Transform {
                     let block = &mut done[end - (L::WIDTH << log)..];
                     let number = c >> (log - inner);
                     match two {
-                        true => interpolate_two(l, block, layer, number, &self.factors),
-                        false => interpolate(l, block, layer, number, &self.factors),
+                        true => two_layers::<L, true>(l, block, layer, number, &self.factors),
+                        false => one_layer::<L, true>(l, block, layer, number, &self.factors),
                     }
                 }
                 layer = log;
@@ -262,56 +262,35 @@ fn unbutterfly<L: Lanes>(l: L, v: [L::Reg; 2], c: L::Reg, zero: bool) -> [L::Reg
     [f0, f1]
 }
 
-/// One layer, of blocks number `first` and up: the values of `f_0 + s·f_1` on a subspace (`s` constant) and on its coset (`s + 1`).
+/// One layer, of blocks number `first` and up: the values of `f_0 + s·f_1` on a subspace (`s` constant) and on its coset (`s + 1`),
+/// or the inverse.
 #[inline(always)]
-fn evaluate<L: Lanes>(l: L, points: &mut [Block], layer: u32, first: usize, factors: &[Block]) {
-    let half = L::WIDTH << layer;
-    for (k, block) in points.chunks_exact_mut(2 * half).enumerate() {
-        let c = l.splat(factors[first + k]);
-        let (low, high) = block.split_at_mut(half);
-        let highs = high.chunks_exact_mut(L::WIDTH);
-        for (a, b) in low.chunks_exact_mut(L::WIDTH).zip(highs) {
-            let [u, v] = butterfly(l, [l.load(a), l.load(b)], c, false);
-            l.store(a, u);
-            l.store(b, v);
-        }
-    }
-}
-
-/// The inverse of [`evaluate`].
-#[inline(always)]
-fn interpolate<L: Lanes>(l: L, points: &mut [Block], layer: u32, first: usize, factors: &[Block]) {
-    let half = L::WIDTH << layer;
-    for (k, block) in points.chunks_exact_mut(2 * half).enumerate() {
-        let c = l.splat(factors[first + k]);
-        let (low, high) = block.split_at_mut(half);
-        let highs = high.chunks_exact_mut(L::WIDTH);
-        for (a, b) in low.chunks_exact_mut(L::WIDTH).zip(highs) {
-            let [u, v] = unbutterfly(l, [l.load(a), l.load(b)], c, false);
-            l.store(a, u);
-            l.store(b, v);
-        }
-    }
-}
-
-/// [`evaluate`] of layer `layer + 1`, then `layer`; `first` is a number of blocks of the former.
-#[inline(always)]
-fn evaluate_two<L: Lanes>(l: L, points: &mut [Block], layer: u32, first: usize, factors: &[Block]) {
-    two_layers::<L, false>(l, points, layer, first, factors);
-}
-
-/// [`interpolate`] of layer `layer`, then `layer + 1`; `first` is a number of blocks of the latter.
-#[inline(always)]
-fn interpolate_two<L: Lanes>(
+fn one_layer<L: Lanes, const INVERSE: bool>(
     l: L,
     points: &mut [Block],
     layer: u32,
     first: usize,
     factors: &[Block],
 ) {
-    two_layers::<L, true>(l, points, layer, first, factors);
+    let half = L::WIDTH << layer;
+    for (k, block) in points.chunks_exact_mut(2 * half).enumerate() {
+        let c = l.splat(factors[first + k]);
+        let (low, high) = block.split_at_mut(half);
+        let highs = high.chunks_exact_mut(L::WIDTH);
+        for (a, b) in low.chunks_exact_mut(L::WIDTH).zip(highs) {
+            let pair = [l.load(a), l.load(b)];
+            let [u, v] = if INVERSE {
+                unbutterfly(l, pair, c, false)
+            } else {
+                butterfly(l, pair, c, false)
+            };
+            l.store(a, u);
+            l.store(b, v);
+        }
+    }
 }
 
+/// [`one_layer`] of layer `layer + 1`, then `layer`; the inverse in the other order. `first` is a number of blocks of the former.
 #[inline(always)]
 fn two_layers<L: Lanes, const INVERSE: bool>(
     l: L,

@@ -128,19 +128,9 @@ fn lowest_bits_portable(blocks: &[Block], out: &mut [u64]) {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::tests::{bit, random};
     use super::super::words;
     use super::*;
-
-    /// Bit `i` of the string.
-    fn bit(words: &[u64], i: usize) -> bool {
-        words[i / 64] >> (i % 64) & 1 == 1
-    }
-
-    fn random(seed: u64, len: usize) -> Vec<u64> {
-        let mut out = vec![0; len];
-        crate::Prg::from_seed(Block(seed.into())).fill_u64(&mut out);
-        out
-    }
 
     fn blocks_of(words: &[u64]) -> Vec<Block> {
         let pairs = words.chunks(2);

@@ -3,11 +3,11 @@ use crate::Block;
 use proptest::prelude::*;
 
 /// Bit `i` of the string.
-fn bit(words: &[u64], i: usize) -> bool {
+pub(super) fn bit(words: &[u64], i: usize) -> bool {
     words[i / 64] >> (i % 64) & 1 == 1
 }
 
-fn random(seed: u64, len: usize) -> Vec<u64> {
+pub(super) fn random(seed: u64, len: usize) -> Vec<u64> {
     let mut out = vec![0; len];
     crate::Prg::from_seed(Block(seed.into())).fill_u64(&mut out);
     out

@@ -125,7 +125,6 @@ impl<const VAES: bool> Engine for Avx2<'_, VAES> {
     fn sigma(self, x: __m256i) -> __m256i {
         // SAFETY: see above.
         unsafe {
-            // (low ⊕ high, low) from (high, low) and (low, 0).
             let high_only = _mm256_set_epi64x(-1, 0, -1, 0);
             _mm256_xor_si256(
                 _mm256_shuffle_epi32(x, 0x4e),

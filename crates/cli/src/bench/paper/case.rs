@@ -49,7 +49,7 @@ impl Effort {
         links: &[2, 0, 1],
         rivals: 4.0,
     };
-    /// Under two minutes.
+    /// Some two minutes (`docs/protocols/planner.md`).
     pub const QUICK: Self = Self {
         batch: 20_000,
         seconds: 0.3,
