@@ -46,7 +46,7 @@ fn a_plan_for_machines() {
         .find(|way| way["protocol"] == "doubling")
         .unwrap();
     assert_eq!(doubling["online"]["batch_bits"], 14_200_000);
-    assert_eq!(doubling["prep"]["batch_bits"], 53_800_000);
+    assert_eq!(doubling["prep"]["batch_bits"], 52_400_000);
 }
 
 /// The bits planned are those that the bench meters.

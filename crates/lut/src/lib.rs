@@ -8,7 +8,7 @@
 //! |---|---|---|---|
 //! | `onehot` | the correlation itself, and the opening of offsets | | |
 //! | `rotation` | makes it by a punctured PRF (ROTL) | 1 | `128·(k − 1) + n` |
-//! | `doubling` | makes it by random OTs | `k − 1` | `2(n − 2) + k(k−1)/2` |
+//! | `doubling` | makes it by random OTs | `k − 1` | `2(n − k − 1) + k(k−1)/2` |
 //! | `tree` | makes it by a distributed point function | `max(k − 8, 6) + 1` | `256(k − 7) + 252 + k(k−1)/2` |
 //! | `arithmetic`, `sign` | additive shares of `l` bits | 2 | `2k + 2(l − 1)`, 2 before |
 //! | `boolean`, `bits` | XOR-shared outputs, words or bits | 1 | `2k` |

@@ -268,7 +268,8 @@ fn doubling() {
     levels.iter_mut().for_each(|level| prg.fill_u64(level));
     let mut bits = vec![0; COUNT / 64];
     prg.fill_u64(&mut bits);
-    let received = vec![0x5a; COUNT * 16];
+    let mut received = vec![0; COUNT * 2];
+    let mut frame = Vec::new();
     time(
         "pads of 2, 4, … 128 bits taken, a lookup",
         100 * COUNT,
@@ -284,10 +285,29 @@ fn doubling() {
         for _ in 0..100 {
             for i in 1..8 {
                 let (before, level) = levels.split_at_mut(i);
-                let received = &received[..(COUNT << i) / 8];
-                lanes::double(1 << i, &before[i - 1], &bits, received, &mut level[0]);
+                let received = &received[..(COUNT << i) / 64];
+                lanes::append_products(1 << i, &before[i - 1], &bits, received, &mut level[0]);
             }
         }
     });
+    time("messages of doubling, a lookup", 100 * COUNT, || {
+        for _ in 0..100 {
+            for i in 1..8 {
+                let (shape, len) = ((COUNT, 1 << i), (COUNT << i) / 64);
+                frame.clear();
+                lanes::append_tails(shape, &levels[i - 1][..len], &levels[i][..len], &mut frame);
+                lanes::read_tails(shape, &frame, &mut received[..len]);
+            }
+        }
+    });
+    time(
+        "one-hot vectors of 256 products, a lookup",
+        100 * COUNT,
+        || {
+            for _ in 0..100 {
+                lanes::one_hots(8, &mut levels[7]);
+            }
+        },
+    );
     black_box(levels);
 }

@@ -95,11 +95,11 @@ fn cheetah_costs_284_bits() {
 }
 
 #[test]
-fn one_hot_costs_676_bits() {
+fn one_hot_costs_612_bits() {
     let cost = Compare::cost(Variant::OneHot, 31, 8000).unwrap();
     assert_eq!(
         (cost.prep.bits(), cost.online.bits()),
-        (560 * 8000, 116 * 8000)
+        (496 * 8000, 116 * 8000)
     );
     assert_eq!(cost.prep.cots(), 86 * 8000);
     assert_eq!(cost.online.rounds, 4);

@@ -1,9 +1,10 @@
-//! What the steps of doubling, or of FLUTE+'s products, need for the whole batch, and what comes of them.
+//! What the steps of doubling need for the whole batch, and what comes of them.
 //!
 //! Before step `i`, a chunk of level `i` holds `r_0 ⊕ r_1` of the OTs sent (its *masks*), and `r_0` of the
 //! OTs sent ⊕ the pads received (its *folds*), as batches of vectors of `2^i` bits. The step replaces them by
 //! the vectors of `2^(i+1)` bits: memory touched for the first time is the dearest of all, so there is to be
-//! little of it, and in few pieces. At level 0 there is no step; its vectors of two bits are the start.
+//! little of it, and in few pieces. At level 0 there is no step; its vectors of two bits are the start. What comes of the last level
+//! is made one-hot.
 
 use std::ops::Range;
 
@@ -101,33 +102,29 @@ impl Levels {
         &self.level(i)[vectors_at(i, lookups)]
     }
 
-    /// The vectors of two bits, `e = (b ⊕ flip, b)`.
-    pub fn start(&mut self, flip: bool) {
+    /// The vectors of two bits, `(one, b)`.
+    pub fn start(&mut self, one: bool) {
         let batch = self.batch;
         let level = if self.log_entries == 1 {
             &mut self.last
         } else {
             &mut self.lower
         };
-        let e = &mut level[..lanes::words(batch, 2)];
-        lanes::start(&self.bits[..lanes::words(batch, 1)], flip, e, batch);
+        let v = &mut level[..lanes::words(batch, 2)];
+        lanes::start(&self.bits[..lanes::words(batch, 1)], one, v, batch);
+        if self.log_entries == 1 {
+            lanes::one_hots(1, v);
+        }
     }
 
-    /// The vectors that came of level `i`, to change.
-    pub fn vectors_mut(&mut self, i: u32, lookups: &Range<usize>) -> &mut [u64] {
-        &mut self.level_mut(i)[vectors_at(i, lookups)]
-    }
-
-    /// Step `i`, with the peer's message.
-    pub fn double(&mut self, i: u32, lookups: &Range<usize>, received: &[u8]) {
-        let (e, bits, data) = self.step(i, lookups);
-        lanes::double(1 << i, e, bits, received, data);
-    }
-
-    /// Step `i` of making products, with the peer's message as vectors.
-    pub fn append_products(&mut self, i: u32, lookups: &Range<usize>, received: &[u64]) {
+    /// Step `i`, with the peer's message as vectors.
+    pub fn double(&mut self, i: u32, lookups: &Range<usize>, received: &[u64]) {
+        let log_width = i + 1;
         let (v, bits, data) = self.step(i, lookups);
         lanes::append_products(1 << i, v, bits, received, data);
+        if log_width == self.log_entries {
+            lanes::one_hots(log_width, &mut self.last[vectors_at(i, lookups)]);
+        }
     }
 
     /// The vectors before step `i`, its bits, and a chunk's place in its level.

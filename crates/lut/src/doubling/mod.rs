@@ -1,24 +1,25 @@
 //! One-hot correlations by doubling.
 //!
-//! Start from one shared random bit, `e = (1 ⊕ b_0, b_0)`, and go from length `w = 2^i` to `2w`
-//! with a fresh shared random bit `b_i`: `e' = (e ⊕ b_i·e) ‖ (b_i·e)`. Then `e` is one-hot at `r =
-//! Σ 2^i b_i`. The product's cross terms cost one random OT each *whose choice bit is the random
-//! bit itself*: the sender, with pads `r_0, r_1` and share `e_A`, sends `r_0 ⊕ r_1 ⊕ e_A` (`w`
-//! bits) and takes `r_0`; the receiver with choice `b_B` takes `r_{b_B} ⊕ b_B·message`, and the two
-//! add up to `b_B·e_A`. For an additively shared index, further bits of the same pads of the OTs
+//! Of shared random bits `b_0 … b_(k−1)` shares of all products `p_Q = ∧_{j∈Q} b_j` are made, and of these, by the butterfly (Möbius)
+//! transform `e_v = ⊕_{Q ⊇ v} p_Q`, the vector that is one-hot at `r = Σ 2^i b_i`. The products of the bits below `i` are a vector `p` of
+//! `w = 2^i` bits, and those of the bits up to `i` are `p ‖ b_i·p`. The product's cross terms cost one random OT each *whose choice bit is
+//! the random bit itself*: the sender, with pads `r_0, r_1` and share `p_A`, sends `r_0 ⊕ r_1 ⊕ p_A` and takes `r_0`; the receiver with
+//! choice `b_B` takes `r_{b_B} ⊕ b_B·message`, and the two add up to `b_B·p_A`. The first product is 1, and `b_i·1` needs no message: so `w − 1`
+//! bits are sent. For an additively shared index, further bits of the same pads of the OTs
 //! with `C` as sender give additive shares of `r` ([`position`]).
 //!
 //! ```text
 //!     C                                                        S
 //!     random OTs: k with C as sender (k − 1 if the index is boolean), k − 1 with S as sender
 //!     step i = 1 … k − 1:
-//!       r_0 ⊕ r_1 ⊕ e_C       (2^i bits)  ────────▶
-//!                                         ◀────────  r_0 ⊕ r_1 ⊕ e_S       (2^i bits)
+//!       r_0 ⊕ r_1 ⊕ p_C   (2^i − 1 bits)  ────────▶
+//!                                         ◀────────  r_0 ⊕ r_1 ⊕ p_S   (2^i − 1 bits)
 //!     with step 1, for an additively shared index:
 //!       p_0 − p_1 + b_C,i  (k−1−i bits, i = 0 … k−2)  ────────▶
+//!     both: the butterfly
 //! ```
 //!
-//! Rounds: `k − 1`. Bits, both parties: `2(n − 2)`, and `k(k−1)/2` more for an additively shared
+//! Rounds: `k − 1`. Bits, both parties: `2(n − k − 1)`, and `k(k−1)/2` more for an additively shared
 //! index. Where `k = 1` nothing is sent and no OT is used.
 //!
 //! Security (semi-honest): every message is the sender's secret masked by `r_0 ⊕ r_1` (or `p_0 −
@@ -64,7 +65,7 @@ pub(crate) fn cost(log_entries: u32, index: Index, batch: usize) -> Cost {
 /// Bits that a party sends for the vectors.
 pub(crate) fn vectors_cost(log_entries: u32, batch: usize) -> u64 {
     (1..log_entries)
-        .map(|i| 8 * (batch << i).div_ceil(8) as u64)
+        .map(|i| 8 * lanes::tail_bytes(batch, 1 << i) as u64)
         .sum()
 }
 
@@ -80,7 +81,7 @@ pub(crate) const fn chunk(log_entries: u32) -> usize {
 
 fn plan(log_entries: u32, index: Index, batch: usize) -> Plan {
     let chunk = chunk(log_entries);
-    let widest = (chunk << (log_entries - 1)).div_ceil(8);
+    let widest = lanes::tail_bytes(chunk, 1 << (log_entries - 1));
     let products = Layout::new(log_entries, index).bytes(chunk);
     let steps = log_entries as usize - 1;
     Plan {
@@ -99,6 +100,8 @@ pub(crate) struct Doubling {
     layout: Layout,
     pub position: Position,
     levels: Levels,
+    /// Of a message that has come.
+    received: Zeroizing<Vec<u64>>,
 }
 
 pub(crate) fn zeros<T: Clone + Default + Zeroize>(len: usize) -> Zeroizing<Vec<T>> {
@@ -131,6 +134,7 @@ impl Doubling {
             layout,
             position: Position::new(role, layout, batch),
             levels: Levels::new(log_entries, batch),
+            received: zeros(0),
         };
         // The server's b_0 is the choice of an OT where there is one for it.
         if role == Role::Client || !party.layout.any() {
@@ -268,29 +272,27 @@ impl Steps for Doubling {
         } else {
             0
         };
-        (count << (step + 1)).div_ceil(8) + products
+        lanes::tail_bytes(count, 2 << step) + products
     }
 
     fn make(&mut self, step: usize, lookups: Range<usize>, frame: &mut Vec<u8>) {
         let i = step as u32 + 1;
-        let (e, masks) = (
-            self.levels.vectors(i - 1, &lookups),
-            self.levels.masks(i, &lookups),
-        );
-        let start = frame.len();
-        frame.resize(start + (lookups.len() << i).div_ceil(8), 0);
-        lanes::xor_to_bytes(e, masks, &mut frame[start..]);
+        let vectors = self.levels.vectors(i - 1, &lookups);
+        let masks = self.levels.masks(i, &lookups);
+        lanes::append_tails((lookups.len(), 1 << i), vectors, masks, frame);
         if step == 0 && self.role == Role::Client && self.layout.any() {
             self.position.make(lookups, frame);
         }
     }
 
     fn take(&mut self, step: usize, lookups: Range<usize>, frame: &[u8]) {
-        let i = step as u32 + 1;
-        let (vectors, products) = frame.split_at((lookups.len() << i).div_ceil(8));
+        let (i, width) = (step as u32 + 1, 2 << step);
+        let (vectors, products) = frame.split_at(lanes::tail_bytes(lookups.len(), width));
         if !products.is_empty() {
             self.position.take(lookups.clone(), products);
         }
-        self.levels.double(i, &lookups, vectors);
+        self.received.resize(lanes::words(lookups.len(), width), 0);
+        lanes::read_tails((lookups.len(), width), vectors, &mut self.received);
+        self.levels.double(i, &lookups, &self.received);
     }
 }

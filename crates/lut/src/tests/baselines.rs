@@ -248,8 +248,8 @@ fn headline_costs() {
             BATCH as usize,
         ))
     };
-    assert_eq!(ottt(Sharing::Xor), [508 + 28, 16]);
-    assert_eq!(ottt(Sharing::Additive), [508 + 28 + 2 + 2 * 256 * 7, 16]);
+    assert_eq!(ottt(Sharing::Xor), [494 + 28, 16]);
+    assert_eq!(ottt(Sharing::Additive), [494 + 28 + 2 + 2 * 256 * 7, 16]);
     let garbled = |garbling, index| per(GarbledLut::cost(garbling, 8, index, &[8], BATCH as usize));
     let online = 8 + 8 * 128;
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::{
-    lane_mask, pack_bits_portable, pads, unpack_bits_portable, weights_portable,
+    first_bits, lane_mask, pack_bits_portable, pads, tails, unpack_bits_portable, weights_portable,
     xor_to_bytes_portable,
 };
 use crate::Block;
@@ -67,6 +67,24 @@ pub(super) fn weights(words: usize, rows: &[u64], out: &mut [u8]) {
 #[target_feature(enable = "avx2")]
 pub(super) fn xor_to_bytes(a: &[u64], b: &[u64], out: &mut [u8]) {
     xor_to_bytes_portable(a, b, out);
+}
+
+/// The portable twin compiled for AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) fn fill_firsts(width: usize, from: &[u64], masks: &[u64], to: &mut [[u8; 8]]) {
+    tails::fill_firsts_portable(width, from, masks, to);
+}
+
+/// The portable twin compiled for AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) fn read_firsts(width: usize, message: &[[u8; 8]], out: &mut [u64]) {
+    tails::read_firsts_portable(width, message, out);
+}
+
+/// The portable twin compiled for AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) fn one_hots(log_width: u32, vectors: &mut [u64]) {
+    tails::one_hots_portable(log_width, vectors);
 }
 
 /// The lowest bits of blocks, for as many as fill words; returns how many words.
@@ -236,38 +254,44 @@ pub(super) fn xor_both_pads(
     )
 }
 
-/// Doubles the first words of `e`, four at a time, as long as four words are received; returns how many.
+/// Doubles the first vectors of `v`, four words at a time; returns how many words.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn double(
+pub(super) fn append_products(
     width: usize,
-    e: &[u64],
+    v: &[u64],
     bits: &[u64],
-    received: &[u8],
+    received: &[u64],
     data: &mut [u64],
 ) -> usize {
     with_lane_width!(
         width, [2 4 8 16 32 64 128],
-        W => double_lanes::<W>(e, bits, received, data),
-        width => double_rows(width / 64, e, bits, received, data)
+        W => double_lanes::<W>(v, bits, received, data),
+        width => double_rows(width / 64, v, bits, received, data)
     )
 }
 
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn double_lanes<const W: usize>(
-    e: &[u64],
+    v: &[u64],
     bits: &[u64],
-    received: &[u8],
+    received: &[u64],
     data: &mut [u64],
 ) -> usize {
-    let registers = received.len() / 32;
+    let registers = v.len() / WORDS;
+    let firsts = load(const { &first_bits::<WORDS>(W) });
     for i in 0..registers {
         let at = i * WORDS;
-        let (own, theirs) = (load(&e[at..]), load(&received[8 * at..]));
-        let product = _mm256_and_si256(_mm256_xor_si256(own, theirs), mask::<W>(bits, at));
-        let high = _mm256_xor_si256(product, load(&data[e.len() + at..]));
-        let low = _mm256_xor_si256(own, high);
-        let (first, second) = interleave::<W>(low, high);
+        let (own, theirs) = (load(&v[at..]), load(&received[at..]));
+        let chosen = mask::<W>(bits, at);
+        let product = _mm256_and_si256(_mm256_xor_si256(own, theirs), chosen);
+        let high = _mm256_xor_si256(product, load(&data[v.len() + at..]));
+        // The first bit of a product is the bit itself.
+        let high = _mm256_or_si256(
+            _mm256_andnot_si256(firsts, high),
+            _mm256_and_si256(firsts, chosen),
+        );
+        let (first, second) = interleave::<W>(own, high);
         store(&mut data[2 * at..], first);
         store(&mut data[2 * at + WORDS..], second);
     }
@@ -277,18 +301,21 @@ fn double_lanes<const W: usize>(
 /// A vector of four words and more.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn double_rows(words: usize, e: &[u64], bits: &[u64], received: &[u8], data: &mut [u64]) -> usize {
-    for row in 0..e.len() / words {
-        let chosen = _mm256_set1_epi64x((bits[row / 64] >> (row % 64) & 1).wrapping_neg() as i64);
+fn double_rows(words: usize, v: &[u64], bits: &[u64], received: &[u64], data: &mut [u64]) -> usize {
+    for row in 0..v.len() / words {
+        let b = bits[row / 64] >> (row % 64) & 1;
+        let chosen = _mm256_set1_epi64x(b.wrapping_neg() as i64);
         for at in (row * words..(row + 1) * words).step_by(WORDS) {
-            let (own, theirs) = (load(&e[at..]), load(&received[8 * at..]));
+            let (own, theirs) = (load(&v[at..]), load(&received[at..]));
             let product = _mm256_and_si256(_mm256_xor_si256(own, theirs), chosen);
-            let high = _mm256_xor_si256(product, load(&data[e.len() + at..]));
-            store(&mut data[row * words + at..], _mm256_xor_si256(own, high));
+            let high = _mm256_xor_si256(product, load(&data[v.len() + at..]));
+            store(&mut data[row * words + at..], own);
             store(&mut data[(row + 1) * words + at..], high);
         }
+        let first = &mut data[(2 * row + 1) * words];
+        *first = *first & !1 | b;
     }
-    e.len()
+    v.len()
 }
 
 /// All ones in the bytes whose bit is set.

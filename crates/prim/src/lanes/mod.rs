@@ -1,12 +1,12 @@
-//! Many short vectors side by side in 64-bit words: one step of doubling one-hot vectors, and what it
-//! takes out of the pads of random OTs.
+//! Many short vectors side by side in 64-bit words: one step of doubling vectors of products, what it
+//! takes out of the pads of random OTs, and its messages.
 //!
 //! A batch of vectors of `w` bits (`w` a power of two) is one contiguous bit string: for `w < 64` a
 //! word holds `64/w` *lanes*, for `w ≥ 64` a vector takes whole words. A step of doubling is then a
 //! few operations a word, for all its lanes at once, and a message is the string itself.
 //!
-//! Floors, at 64 bytes a cycle from the second-level cache: [`double`] reads three words and writes two for
-//! each word of `e`, and reaches 0.6 of that; [`xor_pads`] reads a whole pad for each vector, and reaches 0.5.
+//! Floors, at 64 bytes a cycle from the second-level cache: [`append_products`] reads three words and writes two for
+//! each word of `v`, and reaches 0.6 of that; [`xor_pads`] reads a whole pad for each vector, and reaches 0.5.
 
 use crate::Backend;
 
@@ -55,10 +55,12 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod pads;
+mod tails;
 #[cfg(test)]
 mod tests;
 
 pub use pads::{lowest_bits, xor_both_pads, xor_pads};
+pub use tails::{append_tails, one_hots, read_tails, tail_bytes};
 
 fn bad_width(width: usize) -> ! {
     panic!("lanes have 2, 4, … 32 bits, not {width}")
@@ -109,6 +111,22 @@ const fn runs(run: usize, stride: usize) -> u64 {
         start += stride;
     }
     mask
+}
+
+/// The first bits of vectors of `width` bits, in so many words.
+#[cfg(target_arch = "x86_64")]
+const fn first_bits<const WORDS: usize>(width: usize) -> [u64; WORDS] {
+    let mut bits = [0; WORDS];
+    let mut word = 0;
+    while word < WORDS {
+        if width < 64 {
+            bits[word] = runs(1, width);
+        } else if word.is_multiple_of(width / 64) {
+            bits[word] = 1;
+        }
+        word += 1;
+    }
+    bits
 }
 
 /// The masks of [`spread_bits`], for groups of 32, 16, … 1 bits.
@@ -164,12 +182,11 @@ fn spread_lanes<const W: usize>(half: u64) -> u64 {
     x
 }
 
-/// Vectors of two bits `(b ⊕ flip, b)`, one for each of `count` bits `b`.
-pub fn start(bits: &[u64], flip: bool, out: &mut [u64], count: usize) {
-    let flip = if flip { runs(1, 2) } else { 0 };
+/// Vectors of two bits `(one, b)`, one for each of `count` bits `b`: the products of a bit, of which the first is a share of 1.
+pub fn start(bits: &[u64], one: bool, out: &mut [u64], count: usize) {
+    let one = if one { runs(1, 2) } else { 0 };
     for (i, out) in out.iter_mut().enumerate() {
-        let b = lane_bits::<2>(bits, i);
-        *out = b ^ flip | b << 1;
+        *out = one | lane_bits::<2>(bits, i) << 1;
     }
     if !count.is_multiple_of(32)
         && let Some(last) = out.last_mut()
@@ -178,77 +195,67 @@ pub fn start(bits: &[u64], flip: bool, out: &mut [u64], count: usize) {
     }
 }
 
-/// One step of doubling for a batch of vectors `e` of `width` bits: `e' = (e ⊕ p) ‖ p`, with the share
-/// `p = b·(e ⊕ received) ⊕ fold` of the product.
+/// One step of doubling for a batch of vectors `v` of `width` bits, whose first is a share of 1: `v' = v ‖ p` with the share
+/// `p = b·(v ⊕ received) ⊕ fold` of the product with a bit, but for the first bit of `p`, which is `b`.
 ///
-/// `fold` is the second half of `data`, which is as long as `e` twice; `e'` takes all its place. Of narrow vectors
-/// the last word need not be full, and missing bytes of what was received count as zero; from 64 bits on vectors
-/// are whole words, and so must `received` be.
+/// `fold` is the second half of `data`, which is as long as `v` twice; `v'` takes all its place. Of narrow vectors
+/// the last word need not be full; from 64 bits on vectors are whole words.
 ///
 /// # Panics
 /// If the lengths do not fit.
-pub fn double(width: usize, e: &[u64], bits: &[u64], received: &[u8], data: &mut [u64]) {
-    assert_eq!(data.len(), 2 * e.len(), "room for the doubled vectors");
-    assert_eq!(received.len().div_ceil(8), e.len(), "one message a vector");
+pub fn append_products(width: usize, v: &[u64], bits: &[u64], received: &[u64], data: &mut [u64]) {
+    assert_eq!(data.len(), 2 * v.len(), "room for the longer vectors");
+    assert_eq!(received.len(), v.len(), "one message a vector");
     if width >= 64 {
-        assert_eq!(received.len(), 8 * e.len(), "whole words");
-        assert_eq!(e.len() % (width / 64), 0, "whole vectors");
+        assert_eq!(v.len() % (width / 64), 0, "whole vectors");
     }
-    let done = twin!(Backend::current(), double(width, e, bits, received, data)).unwrap_or(0);
-    double_portable(width, done, e, bits, received, data);
+    let done = twin!(
+        Backend::current(),
+        append_products(width, v, bits, received, data)
+    );
+    append_products_portable(width, done.unwrap_or(0), v, bits, received, data);
 }
 
-/// Bytes `8i … 8i + 7`, as far as there are.
-#[inline(always)]
-fn word_at(bytes: &[u8], i: usize) -> u64 {
-    let rest = &bytes[8 * i..];
-    if let Some(whole) = rest.first_chunk() {
-        return u64::from_le_bytes(*whole);
-    }
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    u64::from_le_bytes(last)
-}
-
-/// [`double`] from word `first` of `e` on. What is written for a word never reaches a fold still to be
+/// [`append_products`] from word `first` of `v` on, where a vector begins. What is written for a word never reaches a fold still to be
 /// read: words `2i` and `2i + 1` are at most fold `i`'s, `len + i`.
-fn double_portable(
+fn append_products_portable(
     width: usize,
     first: usize,
-    e: &[u64],
+    v: &[u64],
     bits: &[u64],
-    received: &[u8],
+    received: &[u64],
     data: &mut [u64],
 ) {
     fn narrow<const W: usize>(
         first: usize,
-        e: &[u64],
+        v: &[u64],
         bits: &[u64],
-        received: &[u8],
+        received: &[u64],
         data: &mut [u64],
     ) {
-        for i in first..e.len() {
-            let product = (e[i] ^ word_at(received, i)) & lane_mask::<W>(bits, i);
-            let high = product ^ data[e.len() + i];
-            let low = e[i] ^ high;
-            data[2 * i] = spread_lanes::<W>(low) | spread_lanes::<W>(high) << W;
-            data[2 * i + 1] = spread_lanes::<W>(low >> 32) | spread_lanes::<W>(high >> 32) << W;
+        let firsts = const { runs(1, W) };
+        for i in first..v.len() {
+            let b = lane_bits::<W>(bits, i);
+            let product = (v[i] ^ received[i]) & b.wrapping_mul(u64::MAX >> (64 - W));
+            let high = (product ^ data[v.len() + i]) & !firsts | b;
+            data[2 * i] = spread_lanes::<W>(v[i]) | spread_lanes::<W>(high) << W;
+            data[2 * i + 1] = spread_lanes::<W>(v[i] >> 32) | spread_lanes::<W>(high >> 32) << W;
         }
     }
     if width >= 64 {
         let words = width / 64;
-        for i in first..e.len() {
+        for i in first..v.len() {
             let (row, j) = (i / words, i % words);
-            let chosen = (bits[row / 64] >> (row % 64) & 1).wrapping_neg();
-            let high = (e[i] ^ word_at(received, i)) & chosen ^ data[e.len() + i];
-            data[2 * row * words + j] = e[i] ^ high;
-            data[(2 * row + 1) * words + j] = high;
+            let b = bits[row / 64] >> (row % 64) & 1;
+            let high = (v[i] ^ received[i]) & b.wrapping_neg() ^ data[v.len() + i];
+            data[2 * row * words + j] = v[i];
+            data[(2 * row + 1) * words + j] = if j == 0 { high & !1 | b } else { high };
         }
         return;
     }
     with_lane_width!(
         width, [2 4 8 16 32],
-        W => narrow::<W>(first, e, bits, received, data),
+        W => narrow::<W>(first, v, bits, received, data),
         width => bad_width(width)
     );
 }
@@ -305,48 +312,6 @@ fn xor_to_bytes_portable(a: &[u64], b: &[u64], out: &mut [u8]) {
     if !rest.is_empty() {
         rest.copy_from_slice(&(a[whole] ^ b[whole]).to_le_bytes()[..rest.len()]);
     }
-}
-
-/// A batch of vectors `v` of `width` bits, each made twice as long by its product with a bit: `v ‖ p` with
-/// the share `p = b·(v ⊕ received) ⊕ fold`, but for the first bit of `p`, which is `b`.
-///
-/// `fold` is the second half of `data`, as in [`double`]; the vectors take all its place.
-///
-/// # Panics
-/// If the lengths do not fit.
-pub fn append_products(width: usize, v: &[u64], bits: &[u64], received: &[u64], data: &mut [u64]) {
-    assert_eq!(data.len(), 2 * v.len(), "room for the longer vectors");
-    assert_eq!(received.len(), v.len(), "one message a vector");
-    fn narrow<const W: usize>(v: &[u64], bits: &[u64], received: &[u64], data: &mut [u64]) {
-        let first = const { runs(1, W) };
-        for i in 0..v.len() {
-            let b = lane_bits::<W>(bits, i);
-            let product = (v[i] ^ received[i]) & b.wrapping_mul(u64::MAX >> (64 - W));
-            let high = (product ^ data[v.len() + i]) & !first | b;
-            data[2 * i] = spread_lanes::<W>(v[i]) | spread_lanes::<W>(high) << W;
-            data[2 * i + 1] = spread_lanes::<W>(v[i] >> 32) | spread_lanes::<W>(high >> 32) << W;
-        }
-    }
-    if width >= 64 {
-        let words = width / 64;
-        for (row, own) in v.chunks_exact(words).enumerate() {
-            let b = bits[row / 64] >> (row % 64) & 1;
-            for (j, &own) in own.iter().enumerate() {
-                let i = row * words + j;
-                let high = (own ^ received[i]) & b.wrapping_neg() ^ data[v.len() + i];
-                data[2 * row * words + j] = own;
-                data[(2 * row + 1) * words + j] = high;
-            }
-            let first = &mut data[(2 * row + 1) * words];
-            *first = *first & !1 | b;
-        }
-        return;
-    }
-    with_lane_width!(
-        width, [2 4 8 16 32],
-        W => narrow::<W>(v, bits, received, data),
-        width => bad_width(width)
-    );
 }
 
 /// A batch of vectors of `width < 64` bits, one a word.
