@@ -268,11 +268,11 @@ impl RowOffsets {
     #[inline(always)]
     fn all(&self) -> [usize; WEIGHT] {
         let mut offsets = [0; WEIGHT];
-        for i in 0..WEIGHT {
+        for (i, offset) in offsets.iter_mut().enumerate() {
             let (word, field) = (i / 3, i % 3);
             let block = self.0[word / 2 + field / 2 * 2];
             let word = (block.0 >> (64 * (word % 2))) as u64;
-            offsets[i] = match field {
+            *offset = match field {
                 0 => word & 0xffff_ffff,
                 1 => word >> 32,
                 _ => word,
@@ -310,12 +310,12 @@ impl<G: Copy> Maker<G> {
         for rows in rows.chunks_exact_mut(LANES * E::WIDTH / 2) {
             let y = e.encrypt(counters(e, Block(u128::from(self.counter))));
             self.counter += (LANES * E::WIDTH) as u64;
-            for i in 0..LANES {
+            for (i, y) in y.into_iter().enumerate() {
                 let (row, at) = (i * E::WIDTH / 2, i * E::WIDTH % 2);
                 let row = &mut rows[row].0;
-                let first = e.and(low, e.shl64(y[i], log_bytes));
-                let second = e.and(high, e.shl64(y[i], 32 + log_bytes - FIELD));
-                let third = e.and(low, e.shr64(y[i], 2 * FIELD - log_bytes));
+                let first = e.and(low, e.shl64(y, log_bytes));
+                let second = e.and(high, e.shl64(y, 32 + log_bytes - FIELD));
+                let third = e.and(low, e.shr64(y, 2 * FIELD - log_bytes));
                 e.store(&mut row[at..], e.xor(first, second));
                 e.store(&mut row[2 + at..], third);
             }
