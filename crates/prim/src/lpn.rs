@@ -1,10 +1,12 @@
 //! The code of primal LPN: a public random matrix with ten ones a row (a local linear code), as in
 //! Ferret (Yang, Weng, Lan, Zhang, Wang, CCS 2020, §5; d = 10).
 
+use std::slice::from_raw_parts;
+
 use crate::Block;
 use crate::aes::{Aes128, LANES, counters, store_regs};
 use crate::ggm::{Finish, FinishRegs, TREES};
-use crate::simd::{Engine, Kernel};
+use crate::simd::{Engine, Kernel, prefetch};
 
 /// Ones in a row of the matrix. A security parameter: the LPN parameters are chosen for it.
 pub const WEIGHT: usize = 10;
@@ -14,6 +16,14 @@ pub const MAX_LOG_SECRET: u32 = 21;
 
 /// Rows whose indices are made at once: the index blocks stay in the first-level cache.
 const ROWS: usize = 64;
+
+/// The same where entries are asked for ahead of use.
+const AHEAD_ROWS: usize = 16;
+/// By how many rows they are.
+const AHEAD: usize = 8;
+
+/// Bits of an index in its word.
+const FIELD: u32 = MAX_LOG_SECRET;
 
 /// A public matrix with `2^log_secret` columns, rows made on demand from a public seed.
 ///
@@ -90,11 +100,14 @@ impl LocalLinearCode {
     }
 }
 
-/// What to do with the ten indices of a row. Indices are below `2^log_secret`.
+/// What to do with the ten entries that a row names.
 trait Row {
-    /// Outputs a row.
+    /// Blocks an entry, and outputs a row.
     const BLOCKS: usize;
-    fn xor<E: Engine>(&self, e: E, indices: &[usize; WEIGHT], row: &mut [Block]);
+    /// All entries.
+    fn entries(&self) -> &[Block];
+    /// Adds the entries at these offsets, in bytes, each the start of an entry.
+    fn xor<E: Engine>(&self, e: E, offsets: &[usize; WEIGHT], row: &mut [Block]);
 }
 
 struct One<'a> {
@@ -109,8 +122,13 @@ impl Row for One<'_> {
     const BLOCKS: usize = 1;
 
     #[inline(always)]
-    fn xor<E: Engine>(&self, _: E, indices: &[usize; WEIGHT], row: &mut [Block]) {
-        row[0] ^= gather(self.secret, indices);
+    fn entries(&self) -> &[Block] {
+        self.secret
+    }
+
+    #[inline(always)]
+    fn xor<E: Engine>(&self, _: E, offsets: &[usize; WEIGHT], row: &mut [Block]) {
+        row[0] ^= gather(self.secret, offsets);
     }
 }
 
@@ -118,13 +136,17 @@ impl Row for Two<'_> {
     const BLOCKS: usize = 2;
 
     #[inline(always)]
-    fn xor<E: Engine>(&self, e: E, indices: &[usize; WEIGHT], row: &mut [Block]) {
+    fn entries(&self) -> &[Block] {
+        self.secrets
+    }
+
+    #[inline(always)]
+    fn xor<E: Engine>(&self, e: E, offsets: &[usize; WEIGHT], row: &mut [Block]) {
         let mut acc = load_pair(e, row);
-        for &index in indices {
-            // SAFETY: index < 2^log_secret and there are 2·2^log_secret blocks.
-            let entry = load_pair(e, unsafe {
-                self.secrets.get_unchecked(2 * index..2 * index + 2)
-            });
+        for &offset in offsets {
+            // SAFETY: the offset is of one of the 2^log_secret pairs of blocks.
+            let entry = unsafe { from_raw_parts(self.secrets.as_ptr().byte_add(offset), 2) };
+            let entry = load_pair(e, entry);
             for r in 0..registers::<E>() {
                 acc[r] = e.xor(acc[r], entry[r]);
             }
@@ -136,6 +158,11 @@ impl Row for Two<'_> {
             e.store(&mut row[r * E::WIDTH..], acc[r]);
         }
     }
+}
+
+/// `log2` of the bytes of an entry.
+const fn log_bytes<R: Row>() -> u32 {
+    (R::BLOCKS * size_of::<Block>()).ilog2()
 }
 
 /// How many registers two blocks take: half a one, one or two.
@@ -167,8 +194,21 @@ struct Encode<'a, R> {
 impl<R: Row> Kernel for Encode<'_, R> {
     type Output = ();
 
+    /// Gathers wait for the third-level cache, except that machines with AVX-512 were found to be at its bandwidth.
     #[inline(always)]
     fn run<E: Engine>(self, e: E) {
+        if E::WIDTH > 2 {
+            self.in_turn(e);
+        } else {
+            self.ahead(e);
+        }
+    }
+}
+
+impl<R: Row> Encode<'_, R> {
+    /// Row after row.
+    #[inline(always)]
+    fn in_turn<E: Engine>(self, e: E) {
         let mask = (1u64 << self.code.log_secret) - 1;
         let mut counter = 2 * self.first_row;
         let mut blocks = [Block::ZERO; 2 * ROWS];
@@ -184,7 +224,100 @@ impl<R: Row> Kernel for Encode<'_, R> {
                 counter += (LANES * E::WIDTH) as u64;
             }
             for (row, pair) in rows.chunks_exact_mut(R::BLOCKS).zip(blocks.chunks_exact(2)) {
-                self.row.xor(e, &indices(pair, mask), row);
+                self.row.xor(e, &offsets::<R>(pair, mask), row);
+            }
+        }
+    }
+
+    /// Asks for the entries of later rows before it reads this one's: loads alone keep too few of them under way.
+    #[inline(always)]
+    fn ahead<E: Engine>(self, e: E) {
+        const RING: usize = 2 * AHEAD_ROWS;
+        let mut ring = [RowOffsets::NONE; RING];
+        let finish = load_finish(e, self.finish);
+        let mut maker = Maker::new::<_, R>(e, self.code, self.first_row);
+        maker.make(e, &mut ring[..AHEAD_ROWS]);
+        let entries = self.row.entries();
+        let chunk = AHEAD_ROWS * R::BLOCKS;
+        for (c, rows) in self.out.chunks_mut(chunk).enumerate() {
+            if let Some(finish) = &finish {
+                finish.apply(e, rows, c * chunk / TREES);
+            }
+            let later = (c + 1) % 2 * AHEAD_ROWS;
+            maker.make(e, &mut ring[later..later + AHEAD_ROWS]);
+            for (r, row) in rows.chunks_exact_mut(R::BLOCKS).enumerate() {
+                let at = c % 2 * AHEAD_ROWS + r;
+                for offset in ring[(at + AHEAD) % RING].all() {
+                    prefetch(entries.as_ptr().wrapping_byte_add(offset));
+                }
+                self.row.xor(e, &ring[at % RING].all(), row);
+            }
+        }
+    }
+}
+
+/// A row's ten offsets, in a cache line: of each word of randomness the first and the second in halves of a word of
+/// the first two blocks, the third in a word of the others.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct RowOffsets([Block; 4]);
+
+impl RowOffsets {
+    const NONE: Self = Self([Block::ZERO; 4]);
+
+    #[inline(always)]
+    fn all(&self) -> [usize; WEIGHT] {
+        let mut offsets = [0; WEIGHT];
+        for (i, offset) in offsets.iter_mut().enumerate() {
+            let (word, field) = (i / 3, i % 3);
+            let block = self.0[word / 2 + field / 2 * 2];
+            let word = (block.0 >> (64 * (word % 2))) as u64;
+            *offset = match field {
+                0 => word & 0xffff_ffff,
+                1 => word >> 32,
+                _ => word,
+            } as usize;
+        }
+        offsets
+    }
+}
+
+/// Makes [`RowOffsets`] in registers of one block or two.
+struct Maker<R> {
+    counter: u64,
+    /// Of a low half and of a high half.
+    masks: [R; 2],
+    log_bytes: u32,
+}
+
+impl<G: Copy> Maker<G> {
+    #[inline(always)]
+    fn new<E: Engine<Reg = G>, R: Row>(e: E, code: &LocalLinearCode, first_row: u64) -> Self {
+        let log_bytes = log_bytes::<R>();
+        let mask = ((1u128 << code.log_secret) - 1) << log_bytes;
+        let low = mask | mask << 64;
+        Self {
+            counter: 2 * first_row,
+            masks: [e.splat(Block(low)), e.splat(Block(low << 32))],
+            log_bytes,
+        }
+    }
+
+    /// The next rows'.
+    #[inline(always)]
+    fn make<E: Engine<Reg = G>>(&mut self, e: E, rows: &mut [RowOffsets]) {
+        let ([low, high], log_bytes) = (self.masks, self.log_bytes);
+        for rows in rows.chunks_exact_mut(LANES * E::WIDTH / 2) {
+            let y = e.encrypt(counters(e, Block(u128::from(self.counter))));
+            self.counter += (LANES * E::WIDTH) as u64;
+            for (i, y) in y.into_iter().enumerate() {
+                let (row, at) = (i * E::WIDTH / 2, i * E::WIDTH % 2);
+                let row = &mut rows[row].0;
+                let first = e.and(low, e.shl64(y, log_bytes));
+                let second = e.and(high, e.shl64(y, 32 + log_bytes - FIELD));
+                let third = e.and(low, e.shr64(y, 2 * FIELD - log_bytes));
+                e.store(&mut row[at..], e.xor(first, second));
+                e.store(&mut row[2 + at..], third);
             }
         }
     }
@@ -203,38 +336,41 @@ fn load_finish<E: Engine>(e: E, finish: Option<&Finish>) -> Option<FinishRegs<E:
     }
 }
 
-/// The ten indices that two blocks of randomness name.
+/// The offsets, in bytes, of the ten entries that two blocks of randomness name.
 #[inline(always)]
-fn indices(pair: &[Block], mask: u64) -> [usize; WEIGHT] {
+fn offsets<R: Row>(pair: &[Block], mask: u64) -> [usize; WEIGHT] {
     let (a, b) = (pair[0].0, pair[1].0);
     let words = [a as u64, (a >> 64) as u64, b as u64, (b >> 64) as u64];
-    let mut index = [0; WEIGHT];
-    for (i, index) in index.iter_mut().enumerate() {
-        *index = (words[i / 3] >> (MAX_LOG_SECRET * (i as u32 % 3)) & mask) as usize;
+    let mut offsets = [0; WEIGHT];
+    for (i, offset) in offsets.iter_mut().enumerate() {
+        let index = words[i / 3] >> (FIELD * (i as u32 % 3)) & mask;
+        *offset = (index << log_bytes::<R>()) as usize;
     }
-    index
+    offsets
 }
 
 /// XOR of ten entries.
 #[inline(always)]
-fn gather(secret: &[Block], index: &[usize; WEIGHT]) -> Block {
+fn gather(secret: &[Block], offsets: &[usize; WEIGHT]) -> Block {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_storeu_si128, _mm_xor_si128};
         let base: *const __m128i = secret.as_ptr().cast();
         let mut out = Block::ZERO;
-        // SAFETY: SSE2 is part of x86-64; every index is below 2^log_secret = secret.len().
+        // SAFETY: SSE2 is part of x86-64; every offset is of one of the 2^log_secret = secret.len() blocks.
         unsafe {
-            let mut acc = _mm_loadu_si128(base.add(index[0]));
-            for &i in &index[1..] {
-                acc = _mm_xor_si128(acc, _mm_loadu_si128(base.add(i)));
+            let mut acc = _mm_loadu_si128(base.byte_add(offsets[0]));
+            for &offset in &offsets[1..] {
+                acc = _mm_xor_si128(acc, _mm_loadu_si128(base.byte_add(offset)));
             }
             _mm_storeu_si128((&raw mut out).cast(), acc);
         }
         out
     }
     #[cfg(not(target_arch = "x86_64"))]
-    index.iter().fold(Block::ZERO, |acc, &i| acc ^ secret[i])
+    offsets.iter().fold(Block::ZERO, |acc, &at| {
+        acc ^ secret[at / size_of::<Block>()]
+    })
 }
 
 #[cfg(test)]
@@ -269,18 +405,62 @@ mod tests {
                 indices: Aes128::with_backend(seed, backend),
                 log_secret: log,
             };
-            let mut out = start.clone();
-            code.encode(1000, &secret, None, &mut out[..100]);
-            code.encode(1100, &secret, None, &mut out[100..]);
-            assert!(out == expected, "{backend:?}");
+            for first in [0, 1, 7, 15, 16, 17, 100, 299] {
+                let mut out = start.clone();
+                let (before, after) = out.split_at_mut(first);
+                code.encode(1000, &secret, None, before);
+                code.encode(1000 + first as u64, &secret, None, after);
+                assert!(out == expected, "{backend:?} {first}");
+            }
 
             let two: Vec<Block> = secret.iter().flat_map(|&b| [b, Block(!b.0)]).collect();
             let mut wide = vec![Block::ZERO; 2 * 300];
-            code.encode_two(1000, &two, None, &mut wide);
+            let (before, after) = wide.split_at_mut(2 * 37);
+            code.encode_two(1000, &two, None, before);
+            code.encode_two(1037, &two, None, after);
             for (i, row) in wide.chunks(2).enumerate() {
                 let plain = expected[i] ^ start[i];
                 // Ten ones a row: complements cancel.
                 assert!(*row == [plain, plain], "{backend:?} row {i}");
+            }
+        }
+    }
+
+    /// Offsets made in registers, beside those of one row after another.
+    struct Offsets<'a>(&'a LocalLinearCode);
+
+    impl Offsets<'_> {
+        fn agree<E: Engine, R: Row>(&self, e: E) -> bool {
+            let mut rows = [RowOffsets::NONE; 3 * AHEAD_ROWS];
+            let mut maker = Maker::new::<_, R>(e, self.0, 50);
+            maker.make(e, &mut rows[..AHEAD_ROWS]);
+            maker.make(e, &mut rows[AHEAD_ROWS..]);
+            let mask = (1 << self.0.log_secret) - 1;
+            (100..).step_by(2).zip(&rows).all(|(at, row)| {
+                let pair = [at, at + 1].map(|i| self.0.indices.encrypt(Block(i)));
+                row.all() == offsets::<R>(&pair, mask)
+            })
+        }
+    }
+
+    impl Kernel for Offsets<'_> {
+        type Output = bool;
+        fn run<E: Engine>(self, e: E) -> bool {
+            E::WIDTH > 2 || self.agree::<_, One<'_>>(e) && self.agree::<_, Two<'_>>(e)
+        }
+    }
+
+    #[test]
+    fn offsets_are_the_same_at_every_length_of_secret() {
+        for backend in Backend::available() {
+            for log_secret in 0..=MAX_LOG_SECRET {
+                let indices = Aes128::with_backend(Block(9), backend);
+                let code = LocalLinearCode {
+                    indices,
+                    log_secret,
+                };
+                let agree = code.indices.dispatch(Offsets(&code));
+                assert!(agree, "{backend:?} 2^{log_secret}");
             }
         }
     }

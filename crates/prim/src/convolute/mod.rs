@@ -23,7 +23,7 @@
 
 use crate::Block;
 use crate::aes::{Aes128, LANES, counters, store_regs};
-use crate::simd::{Engine, Kernel};
+use crate::simd::{Engine, Kernel, prefetch};
 
 /// Gathers an output. A security parameter.
 pub const WEIGHT: usize = 7;
@@ -386,7 +386,7 @@ impl<const N: usize> Kernel for Expand<'_, N> {
             for (r, row) in rows.chunks_exact_mut(N).enumerate() {
                 if let Some(later) = pairs.get(r + AHEAD) {
                     for i in indices(later, log_rows) {
-                        prefetch(table, i * N);
+                        prefetch(table.as_ptr().wrapping_add(i * N));
                     }
                 }
                 let index = indices(&pairs[r], log_rows);
@@ -400,19 +400,6 @@ impl<const N: usize> Kernel for Expand<'_, N> {
             }
         }
     }
-}
-
-/// Asks for the cache line of block `at`, if there is one.
-#[inline(always)]
-fn prefetch(table: &[Block], at: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: SSE is part of x86-64; a prefetch has no effect but on caches, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(table.as_ptr().wrapping_add(at).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (table, at);
 }
 
 /// The seven indices that two blocks of randomness name.

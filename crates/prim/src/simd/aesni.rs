@@ -92,6 +92,18 @@ impl Engine for AesNi<'_> {
     }
 
     #[inline(always)]
+    fn shl64(self, a: __m128i, bits: u32) -> __m128i {
+        // SAFETY: see above.
+        unsafe { _mm_sll_epi64(a, _mm_cvtsi32_si128(bits as i32)) }
+    }
+
+    #[inline(always)]
+    fn shr64(self, a: __m128i, bits: u32) -> __m128i {
+        // SAFETY: see above.
+        unsafe { _mm_srl_epi64(a, _mm_cvtsi32_si128(bits as i32)) }
+    }
+
+    #[inline(always)]
     fn xor_where_equal(
         self,
         value: __m128i,

@@ -100,6 +100,18 @@ impl<const VAES: bool> Engine for Avx2<'_, VAES> {
     }
 
     #[inline(always)]
+    fn shl64(self, a: __m256i, bits: u32) -> __m256i {
+        // SAFETY: see above.
+        unsafe { _mm256_sll_epi64(a, _mm_cvtsi32_si128(bits as i32)) }
+    }
+
+    #[inline(always)]
+    fn shr64(self, a: __m256i, bits: u32) -> __m256i {
+        // SAFETY: see above.
+        unsafe { _mm256_srl_epi64(a, _mm_cvtsi32_si128(bits as i32)) }
+    }
+
+    #[inline(always)]
     fn xor_where_equal(
         self,
         value: __m256i,

@@ -129,6 +129,10 @@ pub(crate) trait Engine: Copy {
     fn and(self, a: Self::Reg, b: Self::Reg) -> Self::Reg;
     /// Adds 64-bit halves lane by lane.
     fn add64(self, a: Self::Reg, b: Self::Reg) -> Self::Reg;
+    /// Shifts 64-bit halves left by less than 64.
+    fn shl64(self, a: Self::Reg, bits: u32) -> Self::Reg;
+    /// Shifts 64-bit halves right by less than 64.
+    fn shr64(self, a: Self::Reg, bits: u32) -> Self::Reg;
     /// `value ⊕ (fix where the 64-bit halves of `at` and `target` are equal, else 0)`.
     fn xor_where_equal(
         self,
@@ -150,4 +154,17 @@ pub(crate) trait Engine: Copy {
 pub(crate) trait Kernel {
     type Output;
     fn run<E: Engine>(self, engine: E) -> Self::Output;
+}
+
+/// Asks for the cache line of a block, if there is one.
+#[inline(always)]
+pub(crate) fn prefetch(block: *const Block) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: SSE is part of x86-64; a prefetch has no effect but on caches, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(block.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = block;
 }

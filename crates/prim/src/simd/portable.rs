@@ -59,6 +59,18 @@ impl Engine for Portable<'_> {
     }
 
     #[inline(always)]
+    fn shl64(self, a: Block, bits: u32) -> Block {
+        let (low, high) = halves(a);
+        join(low << bits, high << bits)
+    }
+
+    #[inline(always)]
+    fn shr64(self, a: Block, bits: u32) -> Block {
+        let (low, high) = halves(a);
+        join(low >> bits, high >> bits)
+    }
+
+    #[inline(always)]
     fn xor_where_equal(self, value: Block, at: Block, target: Block, fix: Block) -> Block {
         let ((a0, a1), (t0, t1)) = (halves(at), halves(target));
         value ^ (fix & join(equal_mask(a0, t0), equal_mask(a1, t1)))

@@ -84,6 +84,18 @@ impl Engine for Vaes<'_> {
     }
 
     #[inline(always)]
+    fn shl64(self, a: __m512i, bits: u32) -> __m512i {
+        // SAFETY: see above.
+        unsafe { _mm512_sll_epi64(a, _mm_cvtsi32_si128(bits as i32)) }
+    }
+
+    #[inline(always)]
+    fn shr64(self, a: __m512i, bits: u32) -> __m512i {
+        // SAFETY: see above.
+        unsafe { _mm512_srl_epi64(a, _mm_cvtsi32_si128(bits as i32)) }
+    }
+
+    #[inline(always)]
     fn xor_where_equal(
         self,
         value: __m512i,
