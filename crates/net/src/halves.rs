@@ -39,6 +39,7 @@ pub fn keep_to_own(role: Role) {
     }
 }
 
+/// Nothing, on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn keep_to_own(_: Role) {}
 

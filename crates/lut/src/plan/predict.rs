@@ -294,7 +294,7 @@ fn ot_rounds(way: Protocol, cost: &Cost, ot: &Figures) -> u64 {
     } else {
         directions
     };
-    if !(draws_between_messages(way) && ot.receiver_bits > 0.0) {
+    if !(way.draws_between_messages() && ot.receiver_bits > 0.0) {
         return first;
     }
     let groups = cost
@@ -302,21 +302,6 @@ fn ot_rounds(way: Protocol, cost: &Cost, ot: &Figures) -> u64 {
         .max(cost.cots_server)
         .div_ceil(ot.group as u64);
     first + 2 * groups.saturating_sub(1)
-}
-
-/// Whether a protocol asks for the OTs of a part of the batch when the part before has been sent and received, rather than for
-/// all OTs first.
-fn draws_between_messages(protocol: Protocol) -> bool {
-    matches!(
-        protocol,
-        Protocol::Rotation
-            | Protocol::Tree
-            | Protocol::OneRound
-            | Protocol::OpLut
-            | Protocol::OpLutShifter
-            | Protocol::Garbled
-            | Protocol::GarbledLog
-    )
 }
 
 /// How long the busier direction of a link is occupied, in nanoseconds.

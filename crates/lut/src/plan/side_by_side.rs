@@ -182,12 +182,14 @@ impl Turns<'_> {
         let used: Vec<f64> = runs.iter().map(|runs| sum(runs, |run| run.used)).collect();
         let common = typical(runs.iter().flatten());
         let common = common.unwrap_or(self.place.engine.figures().ns);
-        let of = |(runs_of, own): (&Vec<Run>, &f64)| -> Vec<Run> {
-            let alike = runs.iter().zip(&used);
-            let alike = alike.filter(|(_, used)| **used <= ALIKE * own && *own <= ALIKE * *used);
-            let alike: Vec<&Vec<Run>> = alike.map(|(runs, _)| runs).collect();
+        let of = |(way, runs_of): (usize, &Vec<Run>)| -> Vec<Run> {
+            let alike = (0..runs.len()).filter(|&other| {
+                let (a, b) = (used[way], used[other]);
+                a <= ALIKE * b && b <= ALIKE * a && self.wait_alike(way, other)
+            });
+            let alike: Vec<&Vec<Run>> = alike.map(|other| &runs[other]).collect();
             let made: f64 = alike.iter().map(|runs| sum(runs, |run| run.made)).sum();
-            let enough = made >= alike.len() as f64 * own / 2.0;
+            let enough = made >= alike.len() as f64 * used[way] / 2.0;
             let price = typical(alike.into_iter().flatten()).filter(|_| enough);
             let at_price = |run: &Run| Run {
                 making: price.unwrap_or(common),
@@ -196,7 +198,15 @@ impl Turns<'_> {
             };
             runs_of.iter().map(at_price).collect()
         };
-        runs.iter().zip(&used).map(of).collect()
+        runs.iter().enumerate().map(of).collect()
+    }
+
+    /// Whether two protocols wait alike for OTs that are made over a link.
+    fn wait_alike(&self, a: usize, b: usize) -> bool {
+        let [first, second] = [a, b].map(|way| self.protocols[way]);
+        self.place.is_memory()
+            || first == second
+            || !first.draws_between_messages() && !second.draws_between_messages()
     }
 }
 
@@ -254,7 +264,12 @@ mod tests {
         };
         let turns = Turns {
             place: place(Link::LAN),
-            protocols: &[],
+            protocols: &[
+                Protocol::Doubling,
+                Protocol::Flute,
+                Protocol::SpLut,
+                Protocol::Tree,
+            ],
             demand: Demand::xor(2, Index::Boolean, &[8], 1).unwrap(),
             tables: Vec::new(),
             index: Vec::new(),
@@ -264,8 +279,10 @@ mod tests {
         let lucky = vec![run(0.0, 0.0, 100.0), run(40.0, 90.0, 100.0)];
         // Many at once may be cheaper.
         let many = vec![run(900.0, 7.0, 1000.0), run(1000.0, 8.0, 1000.0)];
-        let totals = totals(&turns.priced(&[own, lucky, many]));
-        let expected = [[2000.0, 2200.0], [2000.0; 2], [8000.0; 2]];
+        // In between messages they are waited for in another way.
+        let between = vec![run(100.0, 50.0, 100.0); 2];
+        let totals = totals(&turns.priced(&[own, lucky, many, between]));
+        let expected = [[2000.0, 2200.0], [2000.0; 2], [8000.0; 2], [5000.0; 2]];
         assert_eq!(totals, expected.map(Vec::from));
     }
 

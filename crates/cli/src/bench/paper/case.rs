@@ -49,7 +49,7 @@ impl Effort {
         links: &[2, 0, 1],
         rivals: 4.0,
     };
-    /// Some two minutes (`docs/protocols/planner.md`).
+    /// Less than two minutes (`docs/protocols/planner.md`).
     pub const QUICK: Self = Self {
         batch: 20_000,
         seconds: 0.25,
@@ -91,7 +91,7 @@ impl Effort {
             return runs < self.sessions;
         }
         if is_far(key.link) {
-            return runs < self.runs.min(1 + usize::from(near));
+            return runs < (self.runs / if near { 2 } else { 4 }).max(1);
         }
         self.is_worth_it(runs, took, if near { self.near } else { 1 })
     }
@@ -251,13 +251,30 @@ mod tests {
             runs
         };
         assert_eq!(
-            [5, 60, 190, 210].map(|each| runs(ms(each), 1)),
+            [5, 40, 140, 160].map(|each| runs(ms(each), 1)),
             [5, 4, 3, 1]
         );
         assert_eq!(
-            [5, 60, 210, 900].map(|each| runs(ms(each), 4)),
-            [20, 7, 2, 1]
+            [5, 40, 160, 900].map(|each| runs(ms(each), 4)),
+            [20, 8, 2, 1]
         );
         assert!(!Effort::SMOKE.is_worth_it(1, Duration::ZERO, 1));
+    }
+
+    #[test]
+    fn on_a_far_link_a_rival_is_run_twice_and_others_once() {
+        let key = Key {
+            link: 1,
+            kind: Kind {
+                entries: 4,
+                word: 8,
+                xor: false,
+            },
+            protocol: Protocol::Doubling,
+            once: None,
+        };
+        let goes_on = |runs, near| Effort::QUICK.goes_on(&key, runs, Duration::ZERO, near);
+        assert_eq!([0, 1].map(|runs| goes_on(runs, false)), [true, false]);
+        assert_eq!([1, 2].map(|runs| goes_on(runs, true)), [true, false]);
     }
 }

@@ -143,7 +143,12 @@ impl Measurements {
         for _ in 0..times {
             timing.go_on(&wanted)?;
         }
-        self.machine = timing.machine(last).with_ties_of(&self.machine);
+        let machine = timing.machine(last);
+        if machine.stamp() != self.machine.stamp() {
+            // None were kept.
+            machine.keep();
+        }
+        self.machine = machine.with_ties_of(&self.machine);
         Ok(())
     }
 
@@ -432,15 +437,23 @@ impl Measurements {
     }
 }
 
-/// The making of OTs in the runs of a case and of others of its kind that use about as many: it is the same work whatever protocol asks
-/// for it, and strays by more than protocols that are nearly as fast differ by.
+/// The making of OTs in the runs of a case and of others that make about as many in the same way: it is the same work whatever protocol
+/// asks for it, and strays by more than protocols that are nearly as fast differ by.
 fn made(of: &Trial, trials: &BTreeMap<Key, Trial>) -> Made {
-    let group = |trial: &Trial| (trial.key.link, trial.key.kind, trial.key.once);
     let used = |trial: &Trial| Made::of(trial.ran()).used / trial.runs.len().max(1) as f64;
     let own = used(of);
     let alike = trials.values().filter(|trial| {
         let used = used(trial);
-        group(trial) == group(of) && used <= ALIKE * own && own <= ALIKE * used
+        makes_alike(&trial.key, &of.key) && used <= ALIKE * own && own <= ALIKE * used
     });
     Made::typical(alike.flat_map(Trial::ran))
+}
+
+/// Cases of a kind; over a link if they wait alike for what is made, and over a far one, where there are few runs, of any kind.
+fn makes_alike(a: &Key, b: &Key) -> bool {
+    let [first, second] = [a, b].map(|key| key.protocol);
+    let waits_alike = first == second
+        || LINKS[a.link].1.is_loopback()
+        || !first.draws_between_messages() && !second.draws_between_messages();
+    a.link == b.link && a.once == b.once && waits_alike && (a.kind == b.kind || is_far(a.link))
 }
