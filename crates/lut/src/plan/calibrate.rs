@@ -392,6 +392,7 @@ fn shuffle(order: &mut [usize], seed: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Index;
 
     /// A slow spell in a minority of the passes changes nothing.
     #[test]
