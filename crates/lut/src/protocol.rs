@@ -107,6 +107,22 @@ impl Protocol {
         )
     }
 
+    /// Whether it asks for the OTs of a part of the batch when the part before has been sent and received, rather than for all OTs
+    /// first.
+    #[must_use]
+    pub const fn draws_between_messages(self) -> bool {
+        matches!(
+            self,
+            Self::Rotation
+                | Self::Tree
+                | Self::OneRound
+                | Self::OpLut
+                | Self::OpLutShifter
+                | Self::Garbled
+                | Self::GarbledLog
+        )
+    }
+
     /// The `k` of the tables, of `2^k` entries, that it is for.
     #[must_use]
     pub const fn log_entries(self) -> RangeInclusive<u32> {

@@ -30,6 +30,7 @@ mod channel;
 mod config;
 mod error;
 mod frame;
+pub mod halves;
 mod handshake;
 mod identity;
 mod link;

@@ -218,6 +218,13 @@ impl Figures {
         sending.max(speed * computing) + waiting
     }
 
+    /// Nanoseconds that setting up takes over a link: computing and sending in turns. `speed` as in [`Self::time_ns`], of public-key work.
+    #[must_use]
+    pub fn setup_time_ns(&self, link: &Link, speed: f64) -> f64 {
+        let waiting = self.setup_rounds as f64 * link.rtt().as_secs_f64() * 1e9 / 2.0;
+        speed * self.setup_ns + wire_ns(link, self.setup_bits as f64) + waiting
+    }
+
     /// Bits that both parties send for a demand.
     #[must_use]
     pub fn bits(&self, demand: &OtDemand, horizon: Horizon) -> f64 {

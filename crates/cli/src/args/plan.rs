@@ -170,7 +170,7 @@ impl std::str::FromStr for TableSpec {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
-  volvelle bench paper --quick               some two minutes on 2 cores
+  volvelle bench paper --quick               less than two minutes on 2 cores
   volvelle bench paper --out report          everything, at the paper's batch of 100 000
 Writes paper.md, paper.html (with plots) and paper.json to the folder, and the tables to standard output.")]
 pub struct BenchPaperArgs {

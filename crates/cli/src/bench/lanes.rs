@@ -2,7 +2,7 @@
 //! its own end of the oblivious transfers. Both ends of every lane in this process, or one with the other on another machine.
 //!
 //! A phase runs on all threads at once and ends when the last of them has. Its time is that of the slower party. Where both
-//! parties are here, each keeps to its half of the processors (`super::halves`).
+//! parties are here, each keeps to its half of the processors ([`volvelle_net::halves`]).
 //!
 //! **OT extension** makes OTs by the ten thousand, so a short phase may make far more than it uses, or none and use
 //! those left over. What is charged to a phase is therefore what it does apart from that, plus, for each OT it uses,
@@ -14,13 +14,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use volvelle_net::{Channel, Label, Phase, Role, Traffic};
+use volvelle_net::{Channel, Label, Phase, Role, Traffic, halves};
 use volvelle_ot::{Ot, OtConfig};
 use volvelle_prim::pack;
 
 use super::Parameters;
 use super::choice::Choice;
-use super::halves;
 use super::making::{Making, average};
 use crate::args::{BenchArgs, RemoteArgs};
 use crate::error::CliError;
@@ -184,6 +183,11 @@ impl Lanes {
         self.warm = self.read();
     }
 
+    /// Whether both ends of every lane are in this process.
+    pub fn both_here(&self) -> bool {
+        self.views == 2
+    }
+
     /// What each end gets if each lane gets `items[lane]`.
     pub fn each<T: Clone>(&self, items: &[T]) -> Vec<T> {
         self.ends
@@ -226,7 +230,7 @@ impl Lanes {
         step: impl Fn(&mut End, I) -> Result<(O, Duration), CliError> + Sync,
     ) -> Result<(Vec<O>, Measured), CliError> {
         let before = self.read();
-        let both_here = self.views == 2;
+        let both_here = self.both_here();
         let jobs = self.ends.iter_mut().zip(inputs).collect();
         let done = run_all(jobs, |(end, input): (&mut End, I)| {
             if both_here {

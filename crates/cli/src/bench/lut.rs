@@ -112,11 +112,25 @@ impl Job {
         indices: &[Vec<u64>],
         outputs: &[Vec<Vec<u64>>],
     ) -> Result<Vec<(usize, usize)>, CliError> {
+        if lanes.both_here() {
+            return Ok(self.check_here(indices, outputs));
+        }
         let results = indices.iter().zip(outputs).collect();
         let (wrong, _) = lanes.phase(Phase::Online, results, |end, (index, outputs)| {
             Ok((end.lane, self.wrong(end, index, outputs)?))
         })?;
         Ok(wrong)
+    }
+
+    /// The same where both ends of a lane are here: nothing is sent, which over a slow link would take longer than the lookups.
+    fn check_here(&self, indices: &[Vec<u64>], outputs: &[Vec<Vec<u64>>]) -> Vec<(usize, usize)> {
+        let mut ends = Vec::with_capacity(indices.len());
+        let lanes = indices.chunks_exact(2).zip(outputs.chunks_exact(2));
+        for (lane, (index, outputs)) in lanes.enumerate() {
+            let wrong = self.differ([&index[0], &index[1]], [&outputs[0], &outputs[1]]);
+            ends.extend([(lane, wrong); 2]);
+        }
+        ends
     }
 
     pub(super) fn protocol(&self) -> Protocol {
@@ -137,21 +151,27 @@ impl Job {
         let own = self.tables.iter().zip(outputs);
         let own = own.map(|(table, own)| (own.as_slice(), table.bits()));
         let opened: Vec<_> = [(index, k)].into_iter().chain(own).collect();
-        let mut theirs = end.open_all_to_check(&opened)?.into_iter();
-        let their_index = theirs.next().unwrap_or_default();
-        let mut right = vec![true; index.len()];
-        for ((table, own), theirs) in self.tables.iter().zip(outputs).zip(theirs) {
+        let mut theirs = end.open_all_to_check(&opened)?;
+        let their_index = theirs.remove(0);
+        Ok(self.differ([index, &their_index], [outputs, &theirs]))
+    }
+
+    /// How many lookups differ from a table, of both parties' shares of indices and outputs.
+    fn differ(&self, index: [&[u64]; 2], outputs: [&[Vec<u64>]; 2]) -> usize {
+        let k = self.demand.log_entries();
+        let mut right = vec![true; index[0].len()];
+        for ((table, a), b) in self.tables.iter().zip(outputs[0]).zip(outputs[1]) {
             for (i, right) in right.iter_mut().enumerate() {
                 let found = if self.demand.is_xor() {
-                    own[i] ^ theirs[i]
+                    a[i] ^ b[i]
                 } else {
-                    own[i].wrapping_add(theirs[i]) & mask(table.bits())
+                    a[i].wrapping_add(b[i]) & mask(table.bits())
                 };
-                let at = self.demand.shape().index.join(index[i], their_index[i], k);
+                let at = self.demand.shape().index.join(index[0][i], index[1][i], k);
                 *right &= found == table.entries()[at as usize];
             }
         }
-        Ok(right.iter().filter(|right| !**right).count())
+        right.iter().filter(|right| !**right).count()
     }
 }
 

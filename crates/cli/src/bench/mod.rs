@@ -3,7 +3,6 @@
 pub mod choice;
 pub mod compare;
 pub mod dealer;
-mod halves;
 mod lanes;
 pub mod lut;
 mod making;

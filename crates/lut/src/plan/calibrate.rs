@@ -9,37 +9,22 @@
 //! first ones of a phase take, on the average of all cases. Both parties run the same
 //! steps; the client decides when a batch is large enough and tells the server.
 
-use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
-use volvelle_net::{Channel, Label, Role, memory_pair};
+use volvelle_net::{Channel, Role, memory_pair};
 use volvelle_ot::{CorrelatedBatch, Ot, OtConfig, OtError};
-
 use volvelle_prim::{Block, Prg};
 
+use super::batches::{LONG, demand, enough, grow};
 use super::cache;
 use super::machine::{Both, Machine, Making, Own, Sample};
-use crate::{Demand, Index, LutError, Prepared, Protocol, Table};
-
-const STEP: Label = Label::new("plan/step");
-const DONE: Label = Label::new("plan/done");
+use super::together::{both, making, meet, setup, step, tables};
+use crate::{Demand, LutError, Prepared, Protocol, Table};
 
 /// How often all cases are timed.
 const PASSES: usize = 5;
-/// A batch that took this long is long enough, and less where others leave a protocol far behind.
-const ENOUGH: Duration = Duration::from_micros(1500);
-const ENOUGH_BASELINE: Duration = Duration::from_micros(700);
-/// Lookups that are cut in several chunks, so that the parties work side by side as in large batches; as many as this are
-/// tried where they take no longer than that.
-const SEVERAL: (usize, Duration) = (4096, Duration::from_micros(5000));
 /// And this long is too long for a larger table of the same protocol to be tried.
 const PLENTY: Duration = Duration::from_millis(10);
-/// A first batch that took this long stands for large ones too.
-const LONG: Duration = Duration::from_millis(5);
-/// The first batch, and the largest.
-const BATCHES: (usize, usize) = (64, 1 << 15);
-/// Bits that a first batch may send.
-const FIRST_BITS: u64 = 1 << 23;
 /// Sizes tried, where a protocol takes them.
 const LOG_ENTRIES: [u32; 6] = [2, 4, 6, 8, 12, 16];
 /// Entries tried: one table of each width, and two at one index.
@@ -50,9 +35,6 @@ const PAIRS: [u32; 2] = [4, 8];
 /// OTs that a long run in a direction asks for at a time, and how often.
 const LONG_RUN: (usize, usize) = (8192, 32);
 
-/// Name of the spans in which OTs are made.
-const EXTEND: &str = "ot/extend";
-
 /// A self-timing that can go on: timing again later tells what the machine is like then.
 pub struct SelfTiming {
     stamp: String,
@@ -61,27 +43,33 @@ pub struct SelfTiming {
 }
 
 impl SelfTiming {
-    /// Finds batches that take long enough, and times nothing yet.
+    /// Finds batches that take long enough, and times nothing yet. Earlier timings, if they are of this machine, save most of the
+    /// search.
     ///
     /// # Errors
     /// If a protocol fails.
-    pub fn begin() -> Result<Self, LutError> {
+    pub fn begin(earlier: Option<&Machine>) -> Result<Self, LutError> {
+        let stamp = cache::stamp();
+        let earlier = earlier.filter(|machine| machine.stamp == stamp);
         let (client, server) = memory_pair();
-        let (client, server) = both(|| Party::begin(client), || Party::begin(server))?;
+        let (client, server) = both(
+            || Party::begin(client, earlier),
+            || Party::begin(server, earlier),
+        )?;
         Ok(Self {
-            stamp: cache::stamp(),
+            stamp,
             client,
             server,
         })
     }
 
-    /// Times every case once more.
+    /// Times once more every case that is wanted: of a protocol and the logarithm of its entries.
     ///
     /// # Errors
     /// If a protocol fails; the timing is then over.
-    pub fn go_on(&mut self) -> Result<(), LutError> {
+    pub fn go_on(&mut self, wanted: impl Fn(Protocol, u32) -> bool + Sync) -> Result<(), LutError> {
         let Self { client, server, .. } = self;
-        both(|| client.pass(), || server.pass())?;
+        both(|| client.pass(&wanted), || server.pass(&wanted))?;
         Ok(())
     }
 
@@ -92,6 +80,7 @@ impl SelfTiming {
         Machine {
             stamp: self.stamp.clone(),
             making: [self.client.making(last), self.server.making(last)],
+            setup: self.client.setup.max(self.server.setup),
             samples: trials.map(|(a, b)| sample(a, b, last)).collect(),
             ties: Vec::new(),
         }
@@ -100,25 +89,11 @@ impl SelfTiming {
 
 /// Times all protocols.
 pub(super) fn machine() -> Result<Machine, LutError> {
-    let mut timing = SelfTiming::begin()?;
+    let mut timing = SelfTiming::begin(None)?;
     for _ in 0..PASSES {
-        timing.go_on()?;
+        timing.go_on(|_, _| true)?;
     }
     Ok(timing.machine(PASSES))
-}
-
-/// Runs both parties; one that fails hangs up, which ends the other.
-pub(super) fn both<A: Send, B: Send>(
-    client: impl FnOnce() -> Result<A, LutError>,
-    server: impl FnOnce() -> Result<B, LutError> + Send,
-) -> Result<(A, B), LutError> {
-    let (ours, theirs) = std::thread::scope(|scope| {
-        let theirs = scope.spawn(server);
-        let ours = client();
-        let theirs = theirs.join();
-        (ours, theirs.unwrap_or_else(|panic| resume_unwind(panic)))
-    });
-    Ok((ours?, theirs?))
 }
 
 /// What both parties have found of one case.
@@ -188,6 +163,8 @@ struct Party {
     ot: Ot,
     config: OtConfig,
     trials: Vec<Trial>,
+    /// What setting OTs up has taken, as a multiple of the figures.
+    setup: f64,
     /// Nanoseconds to make an OT in a long run, for each pass.
     long_runs: Vec<f64>,
     /// And for each OT of the first group that a phase makes in a direction, on the average of a pass.
@@ -197,10 +174,11 @@ struct Party {
 }
 
 impl Party {
-    fn begin(mut ch: Channel) -> Result<Self, LutError> {
+    fn begin(mut ch: Channel, earlier: Option<&Machine>) -> Result<Self, LutError> {
         let config = OtConfig::default();
         let mut party = Self {
             channel: None,
+            setup: setup(&mut ch)?,
             ot: Ot::setup(&mut ch, config)?,
             config,
             trials: Vec::new(),
@@ -210,15 +188,15 @@ impl Party {
         };
         for protocol in Protocol::ALL {
             for xor in [false, true] {
-                party.find_batches(&mut ch, protocol, xor)?;
+                party.find_batches(&mut ch, protocol, xor, earlier)?;
             }
         }
         party.channel = Some(ch);
         Ok(party)
     }
 
-    /// Times every case once. After a failure the channel is gone, and with it the peer's.
-    fn pass(&mut self) -> Result<(), LutError> {
+    /// Times every case that is wanted once. After a failure the channel is gone, and with it the peer's.
+    fn pass(&mut self, wanted: impl Fn(Protocol, u32) -> bool) -> Result<(), LutError> {
         let mut channel = self.channel.take().ok_or(OtError::Broken)?;
         let ch = &mut channel;
         let each = self.long_run(ch)?;
@@ -228,6 +206,7 @@ impl Party {
         // What ran before a case leaves its mark on the caches, each time something else.
         let mut order: Vec<usize> = (0..trials.len()).collect();
         shuffle(&mut order, self.long_runs.len() as u64);
+        order.retain(|&place| wanted(trials[place].protocol, trials[place].small.log_entries()));
         for place in order {
             self.time(ch, &mut trials[place])?;
         }
@@ -294,6 +273,7 @@ impl Party {
         ch: &mut Channel,
         protocol: Protocol,
         xor: bool,
+        earlier: Option<&Machine>,
     ) -> Result<(), LutError> {
         for log_entries in LOG_ENTRIES {
             for words in WORDS {
@@ -304,7 +284,8 @@ impl Party {
                 let Some(demand) = demand(protocol, xor, log_entries, words) else {
                     continue;
                 };
-                let (trial, took) = self.find_batch(ch, protocol, demand)?;
+                let guess = earlier.map(|machine| enough(machine, protocol, &demand));
+                let (trial, took) = self.find_batch(ch, protocol, demand, guess)?;
                 let more = !(trial.is_long() && took > PLENTY);
                 self.trials.push(trial);
                 if step(ch, usize::from(more))? == 0 {
@@ -315,18 +296,19 @@ impl Party {
         Ok(())
     }
 
-    /// A case with a large enough batch, and how long that took.
+    /// A case with a large enough batch, if need be tried out, and how long that took.
     fn find_batch(
         &mut self,
         ch: &mut Channel,
         protocol: Protocol,
         small: Demand,
+        guess: Option<usize>,
     ) -> Result<(Trial, Duration), LutError> {
         let tables = tables(&small)?;
-        let mut large = small.clone();
+        let mut large = small.with_batch(guess.unwrap_or(small.batch()))?;
         // The first run also reads in code and memory; it counts only where it takes so long that this does not matter.
         let mut took = sum(self.once(ch, protocol, &large, &tables)?);
-        if step(ch, usize::from(took > LONG))? == 0 {
+        if guess.is_none() && step(ch, usize::from(took > LONG))? == 0 {
             took = sum(self.once(ch, protocol, &large, &tables)?);
             loop {
                 let batch = step(ch, grow(large.batch(), took, protocol))?;
@@ -398,15 +380,6 @@ impl Party {
     }
 }
 
-/// Wall time in which OTs were made, those of the set-up aside.
-pub(super) fn making(ch: &Channel) -> Duration {
-    let spans = ch.meter().spans();
-    spans
-        .filter(|(name, _)| name.ends_with(EXTEND) && !name.starts_with("ot/setup"))
-        .map(|(_, traffic)| traffic.wall)
-        .sum()
-}
-
 /// The same order for the same seed, at both parties.
 fn shuffle(order: &mut [usize], seed: u64) {
     let mut prg = Prg::from_seed(Block(u128::from(seed)));
@@ -416,90 +389,10 @@ fn shuffle(order: &mut [usize], seed: u64) {
     }
 }
 
-/// Tables of entries that cost as any others do.
-pub(super) fn tables(demand: &Demand) -> Result<Vec<Table>, LutError> {
-    let words = demand.words().iter();
-    let entry = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    words
-        .map(|&bits| Table::from_fn(demand.log_entries(), bits, entry))
-        .collect()
-}
-
-/// A first batch of a case, if the protocol takes it and can run one in good time.
-fn demand(protocol: Protocol, xor: bool, log_entries: u32, words: &[u32]) -> Option<Demand> {
-    let of = |batch| {
-        if xor {
-            Demand::xor(log_entries, Index::Boolean, words, batch).ok()
-        } else {
-            Demand::additive(log_entries, Index::Arithmetic, words, batch).ok()
-        }
-    };
-    let bits_each = protocol.cost(&of(BATCHES.0)?)?.total().bits() / BATCHES.0 as u64;
-    if bits_each > FIRST_BITS {
-        return None;
-    }
-    // FLUTE works on planes of 512 lookups, however few there are.
-    let first = if protocol == Protocol::Flute {
-        512
-    } else {
-        BATCHES.0 as u64
-    };
-    of((FIRST_BITS / bits_each.max(1)).clamp(1, first) as usize)
-}
-
-/// The next batch after one that took so long, the same if it was long enough.
-fn grow(batch: usize, took: Duration, protocol: Protocol) -> usize {
-    let contends = !protocol.is_baseline() || matches!(protocol, Protocol::SpLut | Protocol::Flute);
-    let (enough, several) = if contends {
-        (ENOUGH, SEVERAL.0)
-    } else {
-        (ENOUGH_BASELINE, 0)
-    };
-    let took = took.as_secs_f64().max(1e-6);
-    let for_time = 1.2 * enough.as_secs_f64() / took;
-    let for_chunks = (several as f64 / batch as f64).min(SEVERAL.1.as_secs_f64() / took);
-    let factor = for_time.max(for_chunks).min(32.0);
-    if factor < 1.3 {
-        return batch;
-    }
-    ((batch as f64 * factor) as usize).min(BATCHES.1)
-}
-
-/// The client's decision, at both parties.
-pub(super) fn step(ch: &mut Channel, ours: usize) -> Result<usize, LutError> {
-    let mut decided = (ours as u64).to_le_bytes();
-    match ch.role() {
-        Role::Client => ch.send(STEP, &decided)?,
-        Role::Server => ch.recv(STEP, &mut decided)?,
-    }
-    ch.flush()?;
-    Ok((u64::from_le_bytes(decided) as usize).min(BATCHES.1))
-}
-
-/// Waits for the other party, so that both begin together.
-pub(super) fn meet(ch: &mut Channel) -> Result<(), LutError> {
-    ch.send(DONE, &[])?;
-    ch.recv(DONE, &mut [])?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn batches_grow_until_they_take_long_enough_and_have_several_chunks() {
-        let (ms, one) = (Duration::from_millis, Protocol::Doubling);
-        assert_eq!(grow(8192, ms(2), one), 8192);
-        assert_eq!(grow(8192, ms(1), one), 14745);
-        assert_eq!(grow(512, ms(1), one), 2560);
-        assert_eq!(grow(2048, ms(2), one), 4096);
-        assert_eq!(grow(512, ms(5), one), 512);
-        assert_eq!(grow(64, Duration::ZERO, one), 64 * 32);
-        assert_eq!(grow(BATCHES.1 - 1, ms(1), one), BATCHES.1);
-        assert_eq!(grow(BATCHES.1, Duration::ZERO, one), BATCHES.1);
-        assert_eq!(grow(64, ms(1), Protocol::OpLut), 64);
-    }
+    use crate::Index;
 
     /// A slow spell in a minority of the passes changes nothing.
     #[test]

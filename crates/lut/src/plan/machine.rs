@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::ties::{self, Tie};
+use super::side_by_side::{self, Parties};
+use super::ties::{self, Place, Tie};
 use super::{cache, calibrate};
 use crate::{Demand, LutError, Protocol};
 
@@ -59,6 +60,9 @@ pub struct Machine {
     pub(super) stamp: String,
     /// What making OTs takes the client and the server.
     pub(super) making: [Making; 2],
+    /// What setting OTs up takes, as a multiple of what [`volvelle_ot::Figures`] say.
+    #[serde(default)]
+    pub(super) setup: f64,
     pub(super) samples: Vec<Sample>,
     /// Protocols timed side by side at sizes where they are nearly as fast as each other.
     #[serde(default)]
@@ -88,7 +92,7 @@ impl Machine {
     fn kept() -> Option<Self> {
         let stamp = cache::stamp();
         let kept = cache::load().filter(|machine| machine.stamp == stamp);
-        kept.filter(|machine| machine.times_all_that(&Self::reference()))
+        kept.filter(|machine| machine.setup > 0.0 && machine.times_all_that(&Self::reference()))
     }
 
     /// Whether every protocol and kind of output that `other` has timings of has some here: a build between two
@@ -136,20 +140,22 @@ impl Machine {
     }
 
     /// The tie that a protocol is in for such a demand.
-    pub(super) fn tie(&self, protocol: Protocol, demand: &Demand) -> Option<&Tie> {
-        let about = ties::about(demand);
+    pub(super) fn tie(&self, protocol: Protocol, demand: &Demand, place: &Place) -> Option<&Tie> {
+        let about = ties::about(demand, place);
         let mut ties = self.ties.iter();
         ties.find(|tie| tie.is_about(&about) && tie.has(protocol))
     }
 
-    /// Times these protocols side by side, each with the nanoseconds that a lookup is expected to take, if that has not been done;
-    /// those that have been in a tie before with them. Returns whether it has timed.
+    /// Times these protocols side by side, each with the nanoseconds that a lookup is expected to take there, if that has not been
+    /// done; those that have been in a tie before with them. Returns whether it has timed.
     pub(super) fn settle(
         &mut self,
+        parties: &mut Option<Parties>,
+        place: Place,
         mut ways: Vec<(Protocol, f64)>,
         demand: &Demand,
     ) -> Result<bool, LutError> {
-        let about = ties::about(demand);
+        let about = ties::about(demand, &place);
         let known = self.ties.iter().position(|tie| tie.is_about(&about));
         if let Some(place) = known {
             if ways.iter().all(|way| self.ties[place].has(way.0)) {
@@ -164,7 +170,8 @@ impl Machine {
                 }
             }
         }
-        self.ties.push(ties::time(&ways, demand)?);
+        let tie = side_by_side::time(parties, place, &ways, demand)?;
+        self.ties.push(tie);
         let old = self.ties.len().saturating_sub(ties::KEPT);
         self.ties.drain(..old);
         Ok(true)
@@ -186,10 +193,10 @@ impl Machine {
         &self.stamp
     }
 
-    /// How many times as long as [`volvelle_ot::Figures`] say it takes to make an OT in a long run; the slower party's.
+    /// How many times as long as [`volvelle_ot::Figures`] say it takes to set OTs up, which is public-key work for the most part.
     #[must_use]
-    pub fn ot_speed(&self) -> f64 {
-        self.making[0].each.max(self.making[1].each)
+    pub fn setup_speed(&self) -> f64 {
+        self.setup
     }
 
     /// What the two phases take either party, apart from making OTs.
@@ -325,6 +332,7 @@ mod tests {
                 each: 1.0,
                 first: 0.0,
             }; 2],
+            setup: 1.0,
             samples,
             ties: Vec::new(),
         }

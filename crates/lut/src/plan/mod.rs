@@ -8,11 +8,14 @@
 //! Two machines may predict differently, and two parties must use one protocol. So **one party plans**, the client by
 //! convention, and tells the other, which checks that it knows the protocol and that the protocol takes the demand.
 
+mod batches;
 mod cache;
 mod calibrate;
 mod machine;
 mod predict;
+mod side_by_side;
 mod ties;
+mod together;
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,6 +27,7 @@ pub use calibrate::SelfTiming;
 pub use machine::{Machine, Sample};
 pub use predict::{Predicted, Prediction};
 
+use self::ties::Place;
 use crate::{Demand, LutError, Protocol};
 
 /// What a plan minimises.
@@ -186,18 +190,18 @@ impl Planner {
     }
 
     /// Times protocols side by side at the sizes of these demands, where the objective is time and predictions are too near each
-    /// other to tell which protocol is first; tens of milliseconds to a second each, with both parties in this process. What
-    /// has been found out before is not timed again. Returns the machine's timings, with what has been found out, if anything has.
+    /// other to tell which protocol is first; tens of milliseconds to a second each, with both parties in this process, over the
+    /// link, emulated, if its round trip is short. What has been found out before is not timed again. Returns the machine's timings, with what has been found out, if anything has.
     ///
     /// # Errors
     /// If a protocol fails, or none takes a demand.
     pub fn settle(&mut self, demands: &[Demand]) -> Result<Option<&Machine>, LutError> {
-        let mut timed = false;
+        let (mut timed, mut parties, place) = (false, None, self.place());
         for demand in demands {
             // What is found out may bring another protocol near.
             for _ in 0..2 {
                 let near = self.near(&self.plan(demand)?);
-                if near.len() < 2 || !self.machine.settle(near, demand)? {
+                if near.len() < 2 || !self.machine.settle(&mut parties, place, near, demand)? {
                     break;
                 }
                 timed = true;
@@ -206,22 +210,46 @@ impl Planner {
         Ok(timed.then_some(&self.machine))
     }
 
-    /// The protocols among which predictions cannot tell the first, and what computing is expected to take each, nanoseconds a lookup.
+    /// Where near ties are timed.
+    fn place(&self) -> Place {
+        Place::of(self.link, self.engine)
+    }
+
+    /// The protocols among which predictions cannot tell the first, and what each is expected to take where they are timed,
+    /// nanoseconds a lookup.
     fn near(&self, plan: &Plan) -> Vec<(Protocol, f64)> {
         let us: fn(&Prediction) -> f64 = match self.objective {
             Objective::Total => |way| way.total.us,
             Objective::Online => |way| way.online.us,
             Objective::Balanced | Objective::Bits => return Vec::new(),
         };
-        let (ways, demand) = (&plan.ways, &plan.demand);
-        let best = ways.iter().map(us).fold(f64::MAX, f64::min);
-        let limit = (NEAR.0 * best).max(best + NEAR.1 / 1e3);
-        let mut near: Vec<_> = ways.iter().filter(|way| us(way) <= limit).collect();
+        let (ways, demand, place) = (&plan.ways, &plan.demand, self.place());
+        let computing = |way: &Prediction| self.computing(way.protocol, &way.cost, demand);
+        // What is sure to be spent waiting and sending is not what they differ by unforeseen.
+        let off = |way: &Prediction, times: f64| match self.objective {
+            _ if !place.is_memory() => us(way) * times,
+            Objective::Online => self.with_computing(way, demand, times).1,
+            _ => {
+                let (prep, online) = self.with_computing(way, demand, times);
+                prep + online
+            }
+        };
+        let half = NEAR.0.sqrt();
+        let best = ways.iter().map(|way| off(way, half));
+        let limit = best.fold(f64::MAX, f64::min);
+        let soonest = ways.iter().map(us).fold(f64::MAX, f64::min);
+        let is_near =
+            |way: &&Prediction| off(way, 1.0 / half) <= limit || us(way) <= soonest + NEAR.1 / 1e3;
+        let mut near: Vec<_> = ways.iter().filter(is_near).collect();
         near.sort_by(|a, b| us(a).total_cmp(&us(b)));
         near.truncate(ties::MOST);
         let each = near.iter().map(|way| {
-            let [prep, online] = self.computing(way.protocol, &way.cost, demand);
-            (way.protocol, (prep + online) / demand.batch() as f64)
+            let ns = if place.is_memory() {
+                computing(way).iter().sum::<f64>() / demand.batch() as f64
+            } else {
+                way.total.us * 1e3
+            };
+            (way.protocol, ns)
         });
         each.collect()
     }

@@ -14,10 +14,11 @@
 //! asks for OTs between its messages, and the engine's OT receiver talks, every group of OTs but the first costs a round trip.
 
 use volvelle_net::Link;
-use volvelle_ot::{Cost, Figures, OtConfig, PhasedCost};
+use volvelle_ot::{Cost, Figures, PhasedCost};
 
 use super::Planner;
 use super::machine::{Both, Making};
+use super::ties::{Tie, Timed};
 use crate::{Demand, Protocol};
 
 /// What a phase is expected to cost a lookup.
@@ -81,7 +82,7 @@ impl Planner {
     #[must_use]
     pub fn predict(&self, protocol: Protocol, demand: &Demand) -> Option<Prediction> {
         let cost = protocol.cost(demand)?;
-        let [prep, online] = self.computing(protocol, &cost, demand);
+        let [prep, online] = self.phases_ns(protocol, &cost, demand);
         let prep = self.phase(protocol, &cost.prep, prep, demand);
         let online = self.phase(protocol, &cost.online, online, demand);
         Some(Prediction {
@@ -93,52 +94,99 @@ impl Planner {
         })
     }
 
-    fn phase(&self, way: Protocol, cost: &Cost, computing: f64, demand: &Demand) -> Predicted {
+    /// Microseconds a lookup of both phases if computing took so many times as long.
+    pub(super) fn with_computing(
+        &self,
+        way: &Prediction,
+        demand: &Demand,
+        times: f64,
+    ) -> (f64, f64) {
+        let computing = self.computing(way.protocol, &way.cost, demand);
+        let us = |cost: &Cost, ns: f64| {
+            self.parts(way.protocol, cost, times * ns).ns() / demand.batch() as f64 / 1e3
+        };
+        (
+            us(&way.cost.prep, computing[0]),
+            us(&way.cost.online, computing[1]),
+        )
+    }
+
+    fn phase(&self, way: Protocol, cost: &Cost, ns: f64, demand: &Demand) -> Predicted {
         let ot = self.engine.figures();
         let batch = demand.batch() as f64;
         let ot_bits = (ot.sender_bits + ot.receiver_bits) * cost.cots() as f64;
         Predicted {
             bits: (cost.bits() as f64 + ot_bits) / batch,
-            us: self.parts(way, cost, computing).ns() / batch / 1e3,
+            us: ns / batch / 1e3,
             rounds: cost.rounds,
             ot_rounds: ot_rounds(way, cost, &ot),
         }
     }
 
-    /// Nanoseconds of computing in both phases. Protocols that have been timed side by side take what they took then, all of them
-    /// together as long as the timings of other sizes say: those tell how fast the machine is now.
+    /// Nanoseconds of both phases: by computing, sending and waiting, or as it was over the link where it has been timed there.
+    fn phases_ns(&self, protocol: Protocol, cost: &PhasedCost, demand: &Demand) -> [f64; 2] {
+        let place = self.place();
+        let tie = self.machine.tie(protocol, demand, &place);
+        if let Some(tie) = tie.filter(|_| !place.is_memory()) {
+            let by_sizes = |of: Protocol, cost: &PhasedCost| {
+                self.modelled(of, cost, self.computing_by_sizes(of, cost, demand))
+            };
+            let then = |timed: &Timed, of: Protocol, cost: &PhasedCost| {
+                self.over_the_link(tie, timed, of, cost, demand)
+            };
+            return level(tie, protocol, demand, then, by_sizes);
+        }
+        self.modelled(protocol, cost, self.computing(protocol, cost, demand))
+    }
+
+    fn modelled(&self, of: Protocol, cost: &PhasedCost, computing: [f64; 2]) -> [f64; 2] {
+        let of_phase = |cost: &Cost, ns: f64| self.parts(of, cost, ns).ns();
+        [
+            of_phase(&cost.prep, computing[0]),
+            of_phase(&cost.online, computing[1]),
+        ]
+    }
+
+    /// What was timed over the link: of a larger batch, all but the waiting in proportion.
+    fn over_the_link(
+        &self,
+        tie: &Tie,
+        timed: &Timed,
+        of: Protocol,
+        cost: &PhasedCost,
+        demand: &Demand,
+    ) -> [f64; 2] {
+        let (batch, then) = (demand.batch() as f64, tie.batch() as f64);
+        let each = timed.computing(cost, demand.batch(), 1.0);
+        let phase = |cost: &Cost, each: f64| {
+            let waiting = self.parts(of, cost, 0.0).waiting.min(each * then / 2.0);
+            waiting + (each * then - waiting) * batch / then
+        };
+        [phase(&cost.prep, each[0]), phase(&cost.online, each[1])]
+    }
+
+    /// Nanoseconds of computing in both phases, as in memory where protocols have been timed side by side there.
     pub(super) fn computing(
         &self,
         protocol: Protocol,
         cost: &PhasedCost,
         demand: &Demand,
     ) -> [f64; 2] {
-        let Some(tie) = self.machine.tie(protocol, demand) else {
-            return self.computing_by_sizes(protocol, cost, demand);
+        let by_sizes = |of: Protocol, cost: &PhasedCost| self.computing_by_sizes(of, cost, demand);
+        let place = self.place();
+        let tie = self.machine.tie(protocol, demand, &place);
+        let Some(tie) = tie.filter(|_| place.is_memory()) else {
+            return by_sizes(protocol, cost);
         };
-        let ratio = self.engine.figures().ns / OtConfig::default().engine.figures().ns;
+        let ratio = self.engine.figures().ns / place.engine.figures().ns;
         let batch = demand.batch();
-        let mut level = 0.0;
-        let mut own = [0.0; 2];
-        for timed in &tie.ways {
-            let of = timed.protocol().and_then(|of| Some((of, of.cost(demand)?)));
-            let Some((of, cost)) = of else { continue };
-            let then = timed
-                .computing(&cost, batch, ratio)
-                .map(|ns| ns * batch as f64);
-            let now = self.computing_by_sizes(of, &cost, demand);
-            level += ((now[0] + now[1]) / (then[0] + then[1]).max(1.0))
-                .max(1e-3)
-                .ln();
-            if of == protocol {
-                own = then;
-            }
-        }
-        let level = (level / tie.ways.len() as f64).exp();
-        own.map(|ns| ns * level)
+        let then = |timed: &Timed, _, cost: &PhasedCost| {
+            let each = timed.computing(cost, batch, ratio);
+            each.map(|ns| ns * batch as f64)
+        };
+        level(tie, protocol, demand, then, by_sizes)
     }
-
-    /// The same by the timings of sizes around it.
+    /// By the timings of sizes around it.
     fn computing_by_sizes(
         &self,
         protocol: Protocol,
@@ -211,6 +259,32 @@ impl Planner {
     }
 }
 
+/// Nanoseconds of both phases of a protocol that has been timed side by side with others: as they compared then, all of them together
+/// as long as the timings of other sizes say, for those tell how fast the machine is now.
+fn level(
+    tie: &Tie,
+    protocol: Protocol,
+    demand: &Demand,
+    then: impl Fn(&Timed, Protocol, &PhasedCost) -> [f64; 2],
+    now: impl Fn(Protocol, &PhasedCost) -> [f64; 2],
+) -> [f64; 2] {
+    let mut level = 0.0;
+    let mut own = [0.0; 2];
+    for timed in &tie.ways {
+        let of = timed.protocol().and_then(|of| Some((of, of.cost(demand)?)));
+        let Some((of, cost)) = of else { continue };
+        let (then, now) = (then(timed, of, &cost), now(of, &cost));
+        level += ((now[0] + now[1]) / (then[0] + then[1]).max(1.0))
+            .max(1e-3)
+            .ln();
+        if of == protocol {
+            own = then;
+        }
+    }
+    let level = (level / tie.ways.len() as f64).exp();
+    own.map(|ns| ns * level)
+}
+
 /// Rounds that making OTs adds to a phase.
 fn ot_rounds(way: Protocol, cost: &Cost, ot: &Figures) -> u64 {
     let directions = u64::from(cost.cots_client > 0) + u64::from(cost.cots_server > 0);
@@ -220,7 +294,7 @@ fn ot_rounds(way: Protocol, cost: &Cost, ot: &Figures) -> u64 {
     } else {
         directions
     };
-    if !(draws_between_messages(way) && ot.receiver_bits > 0.0) {
+    if !(way.draws_between_messages() && ot.receiver_bits > 0.0) {
         return first;
     }
     let groups = cost
@@ -228,21 +302,6 @@ fn ot_rounds(way: Protocol, cost: &Cost, ot: &Figures) -> u64 {
         .max(cost.cots_server)
         .div_ceil(ot.group as u64);
     first + 2 * groups.saturating_sub(1)
-}
-
-/// Whether a protocol asks for the OTs of a part of the batch when the part before has been sent and received, rather than for
-/// all OTs first.
-fn draws_between_messages(protocol: Protocol) -> bool {
-    matches!(
-        protocol,
-        Protocol::Rotation
-            | Protocol::Tree
-            | Protocol::OneRound
-            | Protocol::OpLut
-            | Protocol::OpLutShifter
-            | Protocol::Garbled
-            | Protocol::GarbledLog
-    )
 }
 
 /// How long the busier direction of a link is occupied, in nanoseconds.

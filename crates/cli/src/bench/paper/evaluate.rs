@@ -108,15 +108,25 @@ pub fn choices(done: &Measurements) -> Section {
             good += 1;
             continue;
         }
-        let chosen: Vec<&str> = chosen.iter().map(|protocol| protocol.name()).collect();
+        let names: Vec<&str> = chosen.iter().map(|protocol| protocol.name()).collect();
+        let phases = |case: &Case| {
+            let (prep, online) = (case.predicted.prep.us, case.predicted.online.us);
+            let measured = format!("{:.3} + {:.3}", case.prep.us, case.online.us);
+            format!("{measured} (predicted {prep:.3} + {online:.3})")
+        };
+        let of_last = cases
+            .iter()
+            .find(|case| Some(&case.key.protocol) == chosen.last());
         rows.push(vec![
             LINKS[link].0.to_owned(),
             kind.entries.to_string(),
             kind.word.to_string(),
             if kind.xor { "boolean" } else { "arithmetic" }.to_owned(),
             batch.to_string(),
-            format!("{} {us:.3}", chosen.join(", ")),
+            format!("{} {us:.3}", names.join(", ")),
+            of_last.map_or_else(String::new, |case| phases(case)),
             format!("{} {:.3}", best.key.protocol, best.total().us),
+            phases(best),
         ]);
     }
     section(
@@ -127,7 +137,17 @@ pub fn choices(done: &Measurements) -> Section {
             percent(good, asked),
             if rows.is_empty() { "" } else { " The others:" }
         ),
-        &["link", "n", "l", "index", "batch", "chosen, µs", "best, µs"],
+        &[
+            "link",
+            "n",
+            "l",
+            "index",
+            "batch",
+            "chosen, µs",
+            "phases",
+            "best, µs",
+            "phases",
+        ],
         rows,
     )
 }

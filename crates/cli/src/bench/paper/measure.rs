@@ -12,20 +12,23 @@ use std::time::{Duration, Instant};
 
 use volvelle_lut::plan::{Machine, Objective, Planner, Prediction, SelfTiming};
 use volvelle_lut::{Demand, LutError, Protocol};
-use volvelle_net::Link;
-use volvelle_ot::{Engine, Horizon, OtConfig, OtDemand, Security};
 
-use super::case::{Case, Effort, Key, Kind, LINKS};
+use super::case::{Case, Effort, Key, Kind, LINKS, is_far};
 use super::runs::{ChoiceMade, Made, groups, median, shuffle};
-use crate::args::{BenchArgs, OtBase, OtEngine, OtSecurity, Transport};
+use super::sessions::{self, connect, engine_once, session_engine, wrong};
 use crate::bench::lanes::Lanes;
 use crate::bench::lut::{Job, Run};
 use crate::error::CliError;
 use crate::progress::Progress;
 use crate::report::PerItem;
 
-/// Protocols predicted within this of the fastest of their kind are run more often, so that it is known which is.
-const NEAR: f64 = 1.3;
+/// Protocols predicted within this of the fastest of their kind are run more often, so that it is known which is; and on a far link.
+const NEAR: (f64, f64) = (1.3, 1.1);
+
+/// What may take longer than a batch of the fastest protocol should, without being cut.
+const RIVAL: f64 = 1.5;
+/// Numbers of OTs that differ by less than so many times are about the same.
+const ALIKE: f64 = 1.25;
 
 /// What is planned: a link's place, a kind, what is minimised, and lookups if they are all.
 type Question = (usize, Kind, Objective, Option<u32>);
@@ -41,6 +44,8 @@ pub struct Measurements {
     chosen: HashMap<Question, Protocol>,
     cases: BTreeMap<Key, Case>,
     choices: Vec<ChoiceMade>,
+    /// Lookups at once in a session, for each link and kind.
+    batches: HashMap<(usize, Kind), usize>,
 }
 
 /// A case on its way.
@@ -56,12 +61,19 @@ pub struct Trial {
     took: Duration,
 }
 
+impl Trial {
+    fn ran(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().map(|(_, run)| run)
+    }
+}
+
 impl Measurements {
     /// None yet.
     pub fn new(machine: Machine, effort: Effort) -> Self {
         Self {
             timing: None,
             choices: Vec::new(),
+            batches: HashMap::new(),
             machine,
             effort,
             sessions: LINKS.iter().map(|_| None).collect(),
@@ -112,20 +124,31 @@ impl Measurements {
         &self.choices
     }
 
-    /// Times the machine anew, once or as often as counts, for what is predicted from now on.
-    pub fn time_machine(&mut self, again: bool) -> Result<(), CliError> {
+    /// Times the machine anew for what is predicted from now on: once, or the first time as often as counts.
+    pub fn time_machine(
+        &mut self,
+        wanted: impl Fn(Protocol, u32) -> bool + Sync,
+    ) -> Result<(), CliError> {
         let last = self.effort.timings;
         if last == 0 {
             return Ok(());
         }
-        let timing = match &mut self.timing {
-            Some(timing) => timing,
-            None => self.timing.insert(SelfTiming::begin()?),
+        let (timing, times) = match &mut self.timing {
+            Some(timing) => (timing, 1),
+            None => {
+                let timing = SelfTiming::begin(Some(&self.machine))?;
+                (self.timing.insert(timing), last)
+            }
         };
-        for _ in 0..if again { 1 } else { last } {
-            timing.go_on()?;
+        for _ in 0..times {
+            timing.go_on(&wanted)?;
         }
-        self.machine = timing.machine(last).with_ties_of(&self.machine);
+        let machine = timing.machine(last);
+        if machine.stamp() != self.machine.stamp() {
+            // None were kept.
+            machine.keep();
+        }
+        self.machine = machine.with_ties_of(&self.machine);
         Ok(())
     }
 
@@ -175,10 +198,15 @@ impl Measurements {
                 choices.insert((key.link, key.kind), Vec::new());
             }
         }
+        self.settle(choices.keys())?;
         let progress = Progress::new(0, false);
         for turn in 0..self.effort.runs {
-            if turn > 0 {
-                self.time_machine(true)?;
+            if turn > 0 && !trials.keys().all(|key| is_far(key.link)) {
+                // Of larger tables and other protocols what was timed at first will do.
+                let largest = trials.keys().map(|key| key.kind.entries).max().unwrap_or(0);
+                self.time_machine(|protocol, log_entries| {
+                    1 << log_entries <= largest && trials.keys().any(|key| key.protocol == protocol)
+                })?;
             }
             for (&(link, kind), chosen) in &mut choices {
                 let key = Key {
@@ -205,10 +233,11 @@ impl Measurements {
             }
         }
         let mut turns = BTreeMap::new();
-        for (key, trial) in trials {
+        let made: Vec<Made> = trials.values().map(|trial| made(trial, &trials)).collect();
+        for ((key, trial), made) in trials.into_iter().zip(made) {
             let most: &mut usize = turns.entry((key.link, key.kind)).or_default();
             *most = trial.turns.max(*most);
-            let runs = self.runs(trial)?;
+            let runs = self.runs(trial, made)?;
             self.cases.insert(key, median(runs));
         }
         for (at, mut chosen) in choices {
@@ -229,11 +258,13 @@ impl Measurements {
         });
         let predicted: Vec<f64> = predicted.collect::<Result<_, CliError>>()?;
         let best = predicted.iter().copied().fold(f64::MAX, f64::min);
+        let far = keys.iter().all(|key| is_far(key.link));
+        let limit = best * if far { NEAR.1 } else { NEAR.0 };
         let mut any = false;
         for round in 0..self.effort.near {
             for place in 0..keys.len() {
                 let place = (place + round) % keys.len();
-                let near = predicted[place] <= NEAR * best;
+                let near = predicted[place] <= limit;
                 let Some(trial) = trials.get_mut(&keys[place]) else {
                     continue;
                 };
@@ -249,7 +280,7 @@ impl Measurements {
     }
 
     /// Adds a case that is to be run.
-    fn add(&self, key: Key, trials: &mut BTreeMap<Key, Trial>) -> Result<(), CliError> {
+    fn add(&mut self, key: Key, trials: &mut BTreeMap<Key, Trial>) -> Result<(), CliError> {
         let full = key.kind.demand(self.effort.batch)?;
         if self.cases.contains_key(&key)
             || trials.contains_key(&key)
@@ -259,7 +290,10 @@ impl Measurements {
         }
         let demand = match key.once {
             Some(batch) => full.with_batch(batch as usize)?,
-            None => self.full_or_less(&key, &full)?,
+            None => {
+                let batch = self.batch(key.link, key.kind)?;
+                self.full_or_less(&key, &full.with_batch(batch)?)?
+            }
         };
         let trial = Trial {
             key,
@@ -273,16 +307,31 @@ impl Measurements {
         Ok(())
     }
 
+    /// Settles near ties by total time, in runs that count for nothing else.
+    fn settle<'a>(&mut self, of: impl Iterator<Item = &'a (usize, Kind)>) -> Result<(), CliError> {
+        let mut demands: BTreeMap<usize, Vec<Demand>> = BTreeMap::new();
+        for &(link, kind) in of {
+            let demand = kind.demand(self.batch(link, kind)?)?;
+            demands.entry(link).or_default().push(demand);
+        }
+        if self.effort.timings == 0 {
+            return Ok(());
+        }
+        for (link, demands) in demands {
+            let mut planner = self.planner(link).objective(Objective::Total);
+            if let Some(machine) = planner.settle(&demands)? {
+                self.machine = machine.clone();
+            }
+        }
+        Ok(())
+    }
+
     /// What the planner would now choose by total time.
     fn best(&mut self, link: usize, kind: Kind) -> Result<Protocol, CliError> {
-        let mut planner = self.planner(link).objective(Objective::Total);
-        let demand = kind.demand(self.effort.batch)?;
-        if self.effort.timings > 0
-            && let Some(machine) = planner.settle(std::slice::from_ref(&demand))?
-        {
-            self.machine = machine.clone();
-        }
-        Ok(planner.plan(&demand)?.chosen().protocol)
+        let demand = kind.demand(self.batch(link, kind)?)?;
+        let planner = self.planner(link).objective(Objective::Total);
+        let plan = planner.plan(&demand)?;
+        Ok(plan.chosen().protocol)
     }
 
     fn predict(&self, trial: &Trial) -> Result<Prediction, CliError> {
@@ -296,12 +345,34 @@ impl Measurements {
         Ok(predicted.ok_or(LutError::NoProtocol)?)
     }
 
-    /// A full batch, or as much of it as takes [`Effort::seconds`].
+    /// Lookups at once of all protocols of a kind that might be chosen: a full batch, or as much of it as takes the fastest
+    /// [`Effort::seconds`].
+    fn batch(&mut self, link: usize, kind: Kind) -> Result<usize, CliError> {
+        if let Some(batch) = self.batches.get(&(link, kind)) {
+            return Ok(*batch);
+        }
+        let plan = self.planner(link).plan(&kind.demand(self.effort.batch)?)?;
+        let us = plan.ways.iter().map(|way| way.total.us);
+        let batch = self.in_time(us.fold(f64::MAX, f64::min));
+        self.batches.insert((link, kind), batch);
+        Ok(batch)
+    }
+
+    /// A batch, or as much of it as takes [`Effort::seconds`] where the protocol is too slow to be chosen.
     fn full_or_less(&self, key: &Key, full: &Demand) -> Result<Demand, CliError> {
         let us = self.planner(key.link).predict(key.protocol, full);
         let us = us.map_or(0.0, |way| way.total.us);
+        let batch = full.batch() as f64 * us;
+        if batch <= RIVAL * self.effort.seconds * 1e6 {
+            return Ok(full.clone());
+        }
+        Ok(full.with_batch(self.in_time(us).min(full.batch()))?)
+    }
+
+    /// How many lookups of so many microseconds take [`Effort::seconds`].
+    fn in_time(&self, us: f64) -> usize {
         let most = self.effort.seconds * 1e6 / us.max(1e-3);
-        Ok(full.with_batch((most as usize).clamp(16, self.effort.batch))?)
+        (most as usize).clamp(16, self.effort.batch)
     }
 
     /// Predicts a run of a case and runs it.
@@ -309,7 +380,7 @@ impl Measurements {
         let predicted = self.predict(trial)?;
         let start = Instant::now();
         if trial.key.once.is_some() {
-            let session = self.session_of_its_own(trial, predicted)?;
+            let session = sessions::alone(&trial.key, &trial.demand, predicted, &self.machine)?;
             trial.sessions.push(session);
         } else {
             let lanes = self.session(trial.key.link)?;
@@ -333,33 +404,26 @@ impl Measurements {
         })
     }
 
-    /// All runs, in the order of their turns.
-    fn runs(&mut self, trial: Trial) -> Result<Vec<Case>, CliError> {
+    /// All runs, in the order of their turns, their OTs at what making these took.
+    fn runs(&mut self, trial: Trial, made: Made) -> Result<Vec<Case>, CliError> {
         if trial.key.once.is_some() {
             return Ok(trial.sessions);
         }
         let (key, batch) = (trial.key, trial.demand.batch());
         let lanes = self.session(key.link)?;
-        let of_all = Made::typical(trial.runs.iter().map(|(_, run)| run));
         let emulated = !LINKS[key.link].1.is_loopback();
-        let of_all = match of_all.is_enough() {
+        let making = match made.is_enough() {
             // On a link, waiting for the first of them is most of it, however many are made.
-            true if emulated => of_all.making.spread_over(of_all.used),
-            true => of_all.making,
+            true if emulated => made.making.spread_over(made.used),
+            true => made.making,
             false => lanes.making(),
         };
         let case = |(predicted, run): (Prediction, Run)| {
-            let of_run = Made::of([&run]);
-            let making = if emulated || !of_run.is_enough() {
-                &of_all
-            } else {
-                &of_run.making
-            };
             Ok(Case {
                 key,
                 batch,
-                prep: lanes.per_item_at(&run.prep, batch, making)?,
-                online: lanes.per_item_at(&run.online, batch, making)?,
+                prep: lanes.per_item_at(&run.prep, batch, &making)?,
+                online: lanes.per_item_at(&run.online, batch, &making)?,
                 setup: PerItem::default(),
                 engine: session_engine(LINKS[key.link].1),
                 ot_ns: making.ns(),
@@ -371,80 +435,25 @@ impl Measurements {
         };
         trial.runs.into_iter().map(case).collect()
     }
-
-    fn session_of_its_own(&self, trial: &Trial, predicted: Prediction) -> Result<Case, CliError> {
-        let Trial { key, demand, .. } = trial;
-        let (link, batch) = (LINKS[key.link].1, demand.batch());
-        let engine = engine_once(key, demand);
-        let mut lanes = connect(link, engine)?;
-        let done = Job::new(key.protocol, demand.clone())?.run(&mut lanes, &[batch])?;
-        let each = 1.0 / batch as f64;
-        let speed = self.machine.ot_speed();
-        let time = |horizon| {
-            engine
-                .figures()
-                .time_ns(&link, &ots(key, demand), horizon, speed)
-        };
-        Ok(Case {
-            key: *key,
-            batch,
-            prep: done.prep,
-            online: done.online,
-            setup: PerItem {
-                bits: lanes.setup.bits * each,
-                us: lanes.setup.ms * 1e3 * each,
-                rounds: 0,
-            },
-            engine,
-            ot_ns: lanes.making().ns(),
-            predicted,
-            predicted_setup_us: (time(Horizon::Once) - time(Horizon::Session)) / 1e3 * each,
-            checked: batch,
-            wrong: wrong(&done.wrong, batch),
-        })
-    }
 }
 
-/// How many lookups of a lane were wrong.
-fn wrong(ends: &[(usize, usize)], batch: usize) -> usize {
-    let most = ends.iter().map(|(_, wrong)| *wrong).max();
-    most.unwrap_or(batch)
+/// The making of OTs in the runs of a case and of others that make about as many in the same way: it is the same work whatever protocol
+/// asks for it, and strays by more than protocols that are nearly as fast differ by.
+fn made(of: &Trial, trials: &BTreeMap<Key, Trial>) -> Made {
+    let used = |trial: &Trial| Made::of(trial.ran()).used / trial.runs.len().max(1) as f64;
+    let own = used(of);
+    let alike = trials.values().filter(|trial| {
+        let used = used(trial);
+        makes_alike(&trial.key, &of.key) && used <= ALIKE * own && own <= ALIKE * used
+    });
+    Made::typical(alike.flat_map(Trial::ran))
 }
 
-fn ots(key: &Key, demand: &Demand) -> OtDemand {
-    let cost = key.protocol.cost(demand).unwrap_or_default().total();
-    OtDemand {
-        client_sends: cost.cots_client,
-        server_sends: cost.cots_server,
-    }
-}
-
-/// The engine of a session that ends with this demand.
-fn engine_once(key: &Key, demand: &Demand) -> Engine {
-    let link = LINKS[key.link].1;
-    let (ots, security) = (ots(key, demand), Security::SemiHonest);
-    OtConfig::plan(&link, &ots, Horizon::Once, security).engine
-}
-
-fn session_engine(link: Link) -> Engine {
-    let many = OtDemand {
-        client_sends: 1 << 20,
-        server_sends: 1 << 20,
-    };
-    OtConfig::plan(&link, &many, Horizon::Session, Security::SemiHonest).engine
-}
-
-fn connect(link: Link, engine: Engine) -> Result<Lanes, CliError> {
-    let bench = BenchArgs {
-        threads: 1,
-        link,
-        transport: Transport::Memory,
-        engine: OtEngine::Auto,
-        planned: Some(engine),
-        base: OtBase::Ristretto,
-        security: OtSecurity::SemiHonest,
-        ahead: false,
-        json: false,
-    };
-    Lanes::new(&bench, None, &Vec::new())
+/// Cases of a kind; over a link if they wait alike for what is made, and over a far one, where there are few runs, of any kind.
+fn makes_alike(a: &Key, b: &Key) -> bool {
+    let [first, second] = [a, b].map(|key| key.protocol);
+    let waits_alike = first == second
+        || LINKS[a.link].1.is_loopback()
+        || !first.draws_between_messages() && !second.draws_between_messages();
+    a.link == b.link && a.once == b.once && waits_alike && (a.kind == b.kind || is_far(a.link))
 }

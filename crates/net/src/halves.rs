@@ -1,25 +1,30 @@
-//! Half of the processors for each party of a bench in one process, as each would have its own if they were apart. Else the
+//! Half of the processors for each party where both are timed in one process, as each would have its own if they were apart. Else the
 //! threads of both take turns on a processor and push each other's data out of its cache, which no two machines do.
 
-use volvelle_net::Role;
+use crate::role::Role;
 
 /// Keeps this thread on its party's half, where the system has a way to say so and there are two processors.
 #[cfg(target_os = "linux")]
 pub fn keep_to_own(role: Role) {
+    use std::sync::OnceLock;
+
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-    let Ok(all) = sched_getaffinity(None) else {
-        return;
-    };
-    let mut processors: Vec<usize> = (0..CpuSet::MAX_CPU)
-        .filter(|&cpu| all.is_set(cpu))
-        .collect();
-    // Two that are one core must not be in different halves.
-    processors.sort_by_key(|&cpu| {
-        (
-            topology(cpu, "physical_package_id"),
-            topology(cpu, "core_id"),
-        )
+    // What the process may use. Asked once, by a thread that nobody has kept to a half yet: it takes as long as a short phase.
+    static PROCESSORS: OnceLock<Vec<usize>> = OnceLock::new();
+    let processors = PROCESSORS.get_or_init(|| {
+        let all = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+        let mut processors: Vec<usize> = (0..CpuSet::MAX_CPU)
+            .filter(|&cpu| all.is_set(cpu))
+            .collect();
+        // Two that are one core must not be in different halves.
+        processors.sort_by_cached_key(|&cpu| {
+            (
+                topology(cpu, "physical_package_id"),
+                topology(cpu, "core_id"),
+            )
+        });
+        processors
     });
     let (client, server) = processors.split_at(processors.len() / 2);
     let own = match role {
@@ -34,6 +39,7 @@ pub fn keep_to_own(role: Role) {
     }
 }
 
+/// Nothing, on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn keep_to_own(_: Role) {}
 
