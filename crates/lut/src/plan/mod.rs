@@ -254,7 +254,7 @@ impl Planner {
         each.collect()
     }
 
-    /// Ranks all protocols for a demand.
+    /// Ranks all protocols for a demand. Where FLUTE+ takes it, doubling is the same protocol and not ranked as well.
     ///
     /// # Errors
     /// [`LutError::NoProtocol`] if none takes it.
@@ -262,6 +262,9 @@ impl Planner {
         let mut ways: Vec<Prediction> = Protocol::ALL
             .into_iter()
             .filter(|protocol| !(self.security.is_malicious() && protocol.reveals_delta()))
+            .filter(|&protocol| {
+                protocol != Protocol::Doubling || Protocol::FlutePlus.takes(demand).is_err()
+            })
             .filter_map(|protocol| self.predict(protocol, demand))
             .collect();
         if ways.is_empty() {

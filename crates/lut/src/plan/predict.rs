@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! sending = max(bits of client, bits of server) / rate
-//! time    = max(computing, sending) + min(computing, sending)/2 + rounds · (RTT/2 + what waking up takes)
+//! time    = longer + shorter²/(2·longer) + rounds · (RTT/2 + what waking up takes)
 //! ```
 //!
 //! A round in this project is one message that had to wait for another, so it costs half a round trip. OTs in a direction
@@ -72,8 +72,11 @@ struct Parts {
 const WAKING_NS: f64 = 1e5;
 
 impl Parts {
+    /// Computing and sending overlap: the shorter of them hides behind the longer one, the better the shorter it is.
     fn ns(self) -> f64 {
-        self.computing.max(self.sending) + self.computing.min(self.sending) / 2.0 + self.waiting
+        let longer = self.computing.max(self.sending).max(1e-9);
+        let shorter = self.computing.min(self.sending);
+        longer + shorter * (shorter / longer) / 2.0 + self.waiting
     }
 }
 
