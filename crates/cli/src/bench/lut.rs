@@ -159,7 +159,9 @@ impl Job {
     /// How many lookups differ from a table, of both parties' shares of indices and outputs.
     fn differ(&self, index: [&[u64]; 2], outputs: [&[Vec<u64>]; 2]) -> usize {
         let k = self.demand.log_entries();
-        let mut right = vec![true; index[0].len()];
+        // A table without outputs is none looked up in.
+        let all = outputs.iter().all(|of| of.len() == self.tables.len());
+        let mut right = vec![all; index[0].len()];
         for ((table, a), b) in self.tables.iter().zip(outputs[0]).zip(outputs[1]) {
             for (i, right) in right.iter_mut().enumerate() {
                 let found = if self.demand.is_xor() {

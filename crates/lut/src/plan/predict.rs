@@ -189,6 +189,7 @@ impl Planner {
         };
         level(tie, protocol, demand, then, by_sizes)
     }
+
     /// By the timings of sizes around it.
     fn computing_by_sizes(
         &self,
@@ -316,4 +317,28 @@ fn sending(link: &Link, cost: &Cost, ot: &Figures) -> f64 {
     let from_client = cost.client_bits as f64 + ot.sender_bits * client + ot.receiver_bits * server;
     let from_server = cost.server_bits as f64 + ot.sender_bits * server + ot.receiver_bits * client;
     from_client.max(from_server) * 1e9 / link.rate_bits_per_s() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longer_of_computing_and_sending_counts_and_less_and_less_of_the_shorter() {
+        let ns = |computing, sending, waiting| {
+            Parts {
+                computing,
+                sending,
+                waiting,
+            }
+            .ns()
+        };
+        assert_eq!(ns(100.0, 100.0, 0.0), 150.0);
+        assert_eq!(ns(100.0, 50.0, 7.0), ns(50.0, 100.0, 7.0));
+        assert_eq!([ns(100.0, 50.0, 7.0), ns(100.0, 10.0, 0.0)], [119.5, 100.5]);
+        assert_eq!(
+            [ns(100.0, 0.0, 0.0), ns(0.0, 0.0, 7.0).round()],
+            [100.0, 7.0]
+        );
+    }
 }

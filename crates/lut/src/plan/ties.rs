@@ -57,7 +57,7 @@ pub(super) struct Timed {
     protocol: String,
     /// Apart from making OTs.
     own: Each,
-    /// Nanoseconds to make an OT, in memory of the default engine.
+    /// Nanoseconds to make an OT, there and by that engine.
     ot: f64,
 }
 
@@ -67,7 +67,6 @@ pub(super) struct Tie {
     /// Shares, table and batch, in words, and the link if it was timed over one.
     about: String,
     /// Lookups at once.
-    #[serde(default)]
     batch: usize,
     pub(super) ways: Vec<Timed>,
 }
@@ -113,7 +112,7 @@ impl Tie {
 
     /// Lookups at once when it was timed.
     pub(super) fn batch(&self) -> usize {
-        self.batch.max(1)
+        self.batch
     }
 
     pub(super) fn is_about(&self, about: &str) -> bool {

@@ -73,6 +73,23 @@ fn run(protocol: Protocol, demand: &Demand) -> [u64; 2] {
     })
 }
 
+/// A boolean index is doubled to the vector that FLUTE+ makes: ranked once.
+#[test]
+fn doubling_is_not_ranked_beside_flute_plus() {
+    let planner = Planner::new(Machine::reference(), Link::LAN);
+    let ranked = |demand: Demand| {
+        let ways = planner.plan(&demand).unwrap().ways;
+        [Protocol::Doubling, Protocol::FlutePlus]
+            .map(|protocol| ways.iter().any(|way| way.protocol == protocol))
+    };
+    let xor = |index| Demand::xor(6, index, &[8], 1000).unwrap();
+    assert_eq!(ranked(xor(Index::Boolean)), [false, true]);
+    assert_eq!(ranked(xor(Index::Arithmetic)), [true, false]);
+    let [doubling, flute_plus] = [Protocol::Doubling, Protocol::FlutePlus]
+        .map(|protocol| protocol.cost(&xor(Index::Boolean)));
+    assert_eq!(doubling, flute_plus);
+}
+
 #[test]
 fn planned_bits_are_the_meters_bits() {
     let planner = Planner::new(Machine::reference(), Link::LAN);

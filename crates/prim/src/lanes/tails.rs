@@ -21,13 +21,15 @@ pub const fn tail_bytes(count: usize, width: usize) -> usize {
 /// Appends `vectors ⊕ masks` of `count` vectors of `width` bits but for their first bits, [`tail_bytes`] in all.
 ///
 /// # Panics
-/// If there are fewer words than that.
+/// If `vectors` or `masks` are not as many words as that takes.
 pub fn append_tails(
     (count, width): (usize, usize),
     vectors: &[u64],
     masks: &[u64],
     frame: &mut Vec<u8>,
 ) {
+    let len = words(count, width);
+    assert_eq!([vectors.len(), masks.len()], [len; 2], "vectors and masks");
     let (whole, start) = (words(count / GROUP * GROUP, width), frame.len());
     frame.resize(start + tail_bytes(count / GROUP * GROUP, width), 0);
     let (to, from) = (frame[start..].as_chunks_mut().0, &vectors[..whole]);
@@ -35,8 +37,7 @@ pub fn append_tails(
         fill_firsts_portable(width, from, masks, to);
     }
     if count % GROUP > 0 {
-        let rest = whole..words(count, width);
-        let pairs = vectors[rest.clone()].iter().zip(&masks[rest]);
+        let pairs = vectors[whole..].iter().zip(&masks[whole..]);
         let mut rest: Vec<u64> = pairs.map(|(v, mask)| v ^ mask).collect();
         pack_tails(width, &mut rest, frame);
         frame.truncate(start + tail_bytes(count, width));

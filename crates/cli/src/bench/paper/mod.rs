@@ -89,7 +89,7 @@ fn head(done: &Measurements, seconds: f64) -> Vec<String> {
         format!(
             "Batches of up to {}{}; links emulated: LAN 3000 Mbit/s and 0.8 ms, WAN 100 Mbit/s and 50 ms round trip, loopback \
              not emulated. Times are those of the slower party, in microseconds a lookup; bits are both parties', and \
-             preprocessing includes making the OTs ({}). Set-up, a few tens of milliseconds once a session, is counted in Table 10 \
+             preprocessing includes making the OTs ({}), each at what the median one took in the runs that make about as many. Set-up, a few tens of milliseconds once a session, is counted in Table 10 \
              alone.",
             done.effort().batch,
             if done.effort().batch < 100_000 { " (the paper: 100 000), so waiting weighs more than in the paper" } else { "" },
